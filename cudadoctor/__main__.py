@@ -1,0 +1,8 @@
+"""Lets `python -m cudadoctor` do what the `cudadoctor` command does."""
+
+from __future__ import annotations
+
+from cudadoctor.cli import main
+
+if __name__ == "__main__":
+    main()
