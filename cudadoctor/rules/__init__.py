@@ -1,0 +1,51 @@
+"""The rules, one file each: `cdNNN_kebab_name_with_underscores.py`. They are found by their file names."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from functools import lru_cache
+from types import ModuleType
+
+from cudadoctor.model import Rule
+
+_FILE = re.compile(r"cd(\d{3})_([a-z0-9_]+)\Z")
+
+
+@lru_cache(maxsize=1)
+def rule_files() -> dict[str, str]:
+    """Module names by rule id, in the order of the ids, without importing any of them."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        match = _FILE.match(module.name)
+        if match:
+            found["CD" + match.group(1)] = module.name
+    return dict(sorted(found.items()))
+
+
+def rule_name(rule_id: str) -> str:
+    """The kebab-case name of a rule, by its file."""
+    return rule_files()[rule_id][len("cdNNN_") :].replace("_", "-")
+
+
+def rule_module(rule_id: str) -> ModuleType:
+    """The module of a rule that exists."""
+    return importlib.import_module(f"{__name__}.{rule_files()[rule_id]}")
+
+
+def rule_of(rule_id: str) -> Rule:
+    rule: Rule = rule_module(rule_id).RULE
+    return rule
+
+
+def find_rule(word: str) -> str | None:
+    """The id that `word` means: an id in any case (`CD303`, `cd303`, `303`) or a name; None when there is none."""
+    wanted = word.strip()
+    if re.fullmatch(r"(?i)(cd)?\d{3}", wanted):
+        candidate = "CD" + wanted[-3:]
+        return candidate if candidate in rule_files() else None
+    for rule_id in rule_files():
+        if rule_name(rule_id) == wanted.lower():
+            return rule_id
+    return None

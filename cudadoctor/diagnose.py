@@ -1,0 +1,104 @@
+"""Facts and matrix -> report: runs the rules, isolates their crashes, folds what follows from what, finds the roots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Optional
+
+from cudadoctor.matrix import Matrix
+from cudadoctor.model import CRASH, ERROR, FAIL, INFO, POSSIBLE, SKIP, TOOL, WARNING, Facts, Outcome, Rule
+from cudadoctor.model.report import Report, rank
+from cudadoctor.rules import rule_files, rule_module, rule_name
+from cudadoctor.rules.api import Case
+
+
+def diagnose(
+    facts: Facts,
+    matrix: Matrix,
+    *,
+    select: Optional[Iterable[str]] = None,
+    ignore: Optional[Mapping[str, str]] = None,
+) -> Report:
+    """Judges `facts` by all rules (or those of `select`, ids) less those of `ignore` (ids with reasons).
+
+    Ignoring a rule silences it only; the rules that would fold into it are judged without it.
+    """
+    ignored = dict(ignore or {})
+    wanted = [rule_id for rule_id in rule_files() if (select is None or rule_id in set(select))]
+    shared: dict[Any, Any] = {}
+    base = Case(facts, matrix, shared)
+    rules: dict[str, Rule] = {}
+    outcomes: dict[str, Outcome] = {}
+    for rule_id in wanted:
+        if rule_id in ignored:
+            continue
+        rule, outcome = _judge(rule_id, base)
+        rules[rule_id] = rule
+        outcomes[rule_id] = outcome
+    folded = _fold(rules, outcomes)
+    return Report(
+        facts=facts,
+        outcomes=tuple(folded.values()),
+        root_causes=_root_causes(rules, folded),
+        matrix_revision=matrix.revision,
+        ignored={rule_id: reason for rule_id, reason in ignored.items() if rule_id in wanted},
+    )
+
+
+def _judge(rule_id: str, base: Case) -> tuple[Rule, Outcome]:
+    # A crash in one rule is that rule's result: the others still have their say.
+    rule = Rule(rule_id, rule_name(rule_id), "", ERROR, TOOL)
+    try:
+        module = rule_module(rule_id)
+        rule = module.RULE
+        outcome: Outcome = module.judge(base.for_rule(rule))
+        return rule, outcome
+    except Exception as error:
+        message = f"cudadoctor's own rule {rule_id} failed: {type(error).__name__}: {error}"
+        return rule, Outcome(rule_id, rule.name, CRASH, rule.severity, POSSIBLE, TOOL, message, chain=rule.chain)
+
+
+def _fold(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """One root, one failure: what another failure leaves nothing to judge is skipped because of it, and a failure that
+    another one explains names it."""
+    failed = {rule_id for rule_id, outcome in outcomes.items() if outcome.status == FAIL and outcome.severity != INFO}
+    folded = dict(outcomes)
+    # Blocking is settled first and in the order of the ids, so that a blocked rule explains nothing itself.
+    for rule_id, outcome in outcomes.items():
+        blocker = _first(rules[rule_id].blocked_by, failed)
+        if blocker is not None and blocker != rule_id and outcome.status not in (SKIP, CRASH):
+            folded[rule_id] = replace(
+                outcome,
+                status=SKIP,
+                message=f"cannot be judged while {blocker} stands",
+                because_of=blocker,
+                fixes=(),
+                not_helping=(),
+            )
+            failed.discard(rule_id)
+    for rule_id, outcome in folded.items():
+        if outcome.status == FAIL:
+            cause = _first(rules[rule_id].follows_from, failed)
+            if cause is not None and cause != rule_id:
+                folded[rule_id] = replace(outcome, because_of=cause)
+    return folded
+
+
+def _first(candidates: Iterable[str], failed: set[str]) -> Optional[str]:
+    for candidate in candidates:
+        if candidate in failed:
+            return candidate
+    return None
+
+
+def _root_causes(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
+    """Failing errors that follow from nothing else, the likeliest first; where there are none, warnings that are at
+    least likely."""
+    roots = [o for o in outcomes.values() if o.status == FAIL and o.because_of is None]
+    chosen = [o for o in roots if o.severity == ERROR]
+    if not chosen:
+        chosen = [o for o in roots if o.severity == WARNING and o.certainty != POSSIBLE]
+    # The rule's own precedence decides between causes of the same weight, and its id where even that is equal.
+    chosen.sort(key=lambda o: (*rank(o), rules[o.rule].precedence, o.rule))
+    return tuple(o.rule for o in chosen)

@@ -1,0 +1,182 @@
+"""The one port to the machine. Whatever reads files, runs programs, calls NVML or asks the system goes through here.
+
+Three implementations answer it: `live` (this machine), `replay` (a recorded machine in a folder) and `record` (live,
+and everything that was answered is kept). Each answer is a `Fact` with its source: known, absent (not there) or
+unknown (could not look, or the recording has no such answer). No method raises for what the machine says.
+
+Paths are texts of the examined machine's system, never `pathlib` objects: a Windows machine is replayed on Linux.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Optional, Protocol
+
+from cudadoctor.model.fact import Fact
+
+
+class FileStatus(NamedTuple):
+    """What `stat` says of a path, links followed. `mode` holds type and permission bits; `size` is in bytes."""
+
+    kind: str  # file, directory, character-device, block-device, other
+    mode: int
+    uid: int
+    gid: int
+    size: int
+    device: Optional[str]  # major:minor of a device node
+    readable: bool  # by the user who asks
+    writable: bool
+
+
+class DiskUsage(NamedTuple):
+    """Room of the file system under a path, in bytes; `free` is what the asking user may use."""
+
+    total: int
+    free: int
+
+
+class ProgramResult(NamedTuple):
+    """How a program ended. `exit_status` is None when it was stopped at its deadline; texts are decoded, never lost."""
+
+    exit_status: Optional[int]
+    stdout: str
+    stderr: str
+    timed_out: bool
+
+
+class Identity(NamedTuple):
+    """The user who asks, without a name: ids, names (else numbers) of the groups, root or administrator."""
+
+    uid: int
+    gid: int
+    groups: tuple[str, ...]
+    is_admin: bool
+
+
+class RandomReader(Protocol):
+    """Reads pieces of a large binary file."""
+
+    size: int
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """The bytes there, fewer at the end of the file. Raises `OSError` when the piece cannot be read."""
+        ...
+
+
+class RunningProgram(Protocol):
+    """A program that was started and goes on beside us."""
+
+    def result(self) -> Fact[ProgramResult]:
+        """Waits until it ends or its deadline passes. Absent: there is no such program."""
+        ...
+
+
+class RunningQuery(Protocol):
+    """A question that is answered in a process of its own, which can be abandoned when a driver hangs."""
+
+    def result(self) -> Fact[Any]:
+        """Waits for the answer or the deadline; a hang is unknown, with the reason `timed out after N s`."""
+        ...
+
+
+class System(Protocol):
+    """See the module. `platform` is linux, windows or darwin; `kind` is live or replay."""
+
+    @property
+    def platform(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    def machine(self) -> Fact[str]:
+        """Processor architecture as the system calls it (x86_64, AMD64, aarch64, arm64)."""
+        ...
+
+    def kernel_release(self) -> Fact[str]: ...
+
+    def libc(self) -> Fact[tuple[str, str]]:
+        """Name and version of the C library: ("glibc", "2.36") or ("musl", "")."""
+        ...
+
+    def today(self) -> Fact[str]: ...
+
+    def identity(self) -> Fact[Identity]: ...
+
+    def limit(self, name: str) -> Fact[int]:
+        """Soft resource limit `nofile`, `memlock` or `as`; absent: unlimited."""
+        ...
+
+    def variable(self, name: str) -> Fact[str]:
+        """An environment variable; absent: not set (an empty one is known and empty)."""
+        ...
+
+    def variable_names(self) -> Fact[list[str]]: ...
+
+    def own_interpreter(self) -> Fact[Mapping[str, str]]:
+        """The interpreter that runs cudadoctor: executable, prefix, base_prefix, version."""
+        ...
+
+    def read_text(self, path: str, limit: int = 1 << 20) -> Fact[str]:
+        """A text file, decoded without loss of ASCII; at most `limit` bytes of it."""
+        ...
+
+    def read_bytes(self, path: str, limit: int = 1 << 20) -> Fact[bytes]: ...
+
+    def open_binary(self, path: str) -> Fact[RandomReader]: ...
+
+    def list_folder(self, path: str) -> Fact[list[str]]:
+        """Names in a folder, sorted."""
+        ...
+
+    def status(self, path: str) -> Fact[FileStatus]: ...
+
+    def link_target(self, path: str) -> Fact[str]:
+        """What the symbolic link says, unresolved; absent: no such path or no link."""
+        ...
+
+    def real_path(self, path: str) -> Fact[str]:
+        """The path with all links resolved; absent: it leads nowhere."""
+        ...
+
+    def disk_usage(self, path: str) -> Fact[DiskUsage]: ...
+
+    def group_name(self, gid: int) -> Fact[str]: ...
+
+    def which(self, program: str) -> Fact[str]:
+        """Where PATH finds a program (Windows: with PATHEXT); absent: nowhere. Without PATH, the system's own folders."""
+        ...
+
+    def start(
+        self, argv: Sequence[str], timeout: float, environment: Optional[Mapping[str, str]] = None
+    ) -> RunningProgram:
+        """Starts a program with no input, in the C locale. `timeout` is in seconds and never reaches past the run's
+        deadline; `environment` adds to ours."""
+        ...
+
+    def run(
+        self, argv: Sequence[str], timeout: float, environment: Optional[Mapping[str, str]] = None
+    ) -> Fact[ProgramResult]:
+        """`start(...).result()`."""
+        ...
+
+    def start_nvml(self, timeout: float) -> RunningQuery:
+        """Asks NVML everything at once through nvidia-ml-py; see `system.nvml` for the shape of the answer. Absent:
+        there is no NVML library (no process is started then)."""
+        ...
+
+    def registry_value(self, key: str, name: str) -> Fact[Any]:
+        """A value of the Windows registry (`HKLM\\SYSTEM\\...`): text, int or list of texts; absent: not there."""
+        ...
+
+    def registry_keys(self, key: str) -> Fact[list[str]]:
+        """Names of the keys under a key of the Windows registry."""
+        ...
+
+    def windows_call(self, name: str) -> Fact[Mapping[str, Any]]:
+        """A Windows call by name: `memory` (GlobalMemoryStatusEx, bytes), `power_scheme` (the active scheme's GUID,
+        name and personality), `power_overlay`, `power_status` (battery), `version` (build, edition)."""
+        ...
+
+    def remaining(self) -> float:
+        """Seconds until the run's deadline."""
+        ...
