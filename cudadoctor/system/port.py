@@ -10,16 +10,18 @@ Paths are texts of the examined machine's system, never `pathlib` objects: a Win
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Protocol
+from typing import Any, Callable, NamedTuple, Optional, Protocol, TypeVar
 
 from cudadoctor.model.fact import Fact
 
+T = TypeVar("T")
+
 
 class FileStatus(NamedTuple):
-    """What `stat` says of a path, links followed. `mode` holds type and permission bits; `size` is in bytes."""
+    """What `stat` says of a path, links followed. `size` is in bytes."""
 
     kind: str  # file, directory, character-device, block-device, other
-    mode: int
+    mode: int  # permission bits alone (0o666)
     uid: int
     gid: int
     size: int
@@ -75,7 +77,7 @@ class RunningQuery(Protocol):
     """A question that is answered in a process of its own, which can be abandoned when a driver hangs."""
 
     def result(self) -> Fact[Any]:
-        """Waits for the answer or the deadline; a hang is unknown, with the reason `timed out after N s`."""
+        """Waits for the answer or the deadline; a hang is unknown, with a reason that begins with `timed out`."""
         ...
 
 
@@ -87,6 +89,15 @@ class System(Protocol):
 
     @property
     def kind(self) -> str: ...
+
+    @property
+    def asked_python(self) -> Optional[str]:
+        """The interpreter that the person asked to look at (`--python`), or None."""
+        ...
+
+    def once(self, question: Callable[[System], T]) -> T:
+        """The answer to a question that several probes ask (which interpreter is the patient's?), worked out once."""
+        ...
 
     def machine(self) -> Fact[str]:
         """Processor architecture as the system calls it (x86_64, AMD64, aarch64, arm64)."""
@@ -111,6 +122,8 @@ class System(Protocol):
         ...
 
     def variable_names(self) -> Fact[list[str]]: ...
+
+    def working_folder(self) -> Fact[str]: ...
 
     def own_interpreter(self) -> Fact[Mapping[str, str]]:
         """The interpreter that runs cudadoctor: executable, prefix, base_prefix, version."""
@@ -179,4 +192,13 @@ class System(Protocol):
 
     def remaining(self) -> float:
         """Seconds until the run's deadline."""
+        ...
+
+    def take_notes(self) -> Any:
+        """What a recording system was answered since the last call, as plain data; None for the others. Probes run in
+        processes of their own, and their notes travel back with their facts."""
+        ...
+
+    def add_notes(self, notes: Any) -> None:
+        """Takes what `take_notes` gave in another process."""
         ...
