@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Optional
 
+from cudadoctor.derive.case import Case
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import CRASH, ERROR, FAIL, INFO, POSSIBLE, SKIP, TOOL, WARNING, Facts, Outcome, Rule
 from cudadoctor.model.report import Report, rank
 from cudadoctor.rules import rule_files, rule_module, rule_name
-from cudadoctor.rules.api import Case
 
 
 def diagnose(

@@ -12,7 +12,7 @@ from cudadoctor.matrix import load_matrix
 from cudadoctor.model import FAIL, PASS, SKIP, UNDECIDED, FixStep
 from cudadoctor.model.outcome import BLAMES, CERTAINTIES, SEVERITIES, Outcome
 from cudadoctor.rules import rule_files, rule_module, rule_of
-from cudadoctor.rules.api import Case
+from cudadoctor.derive.case import Case
 from cudadoctor.testing import RuleCase, container, linux, windows, wsl
 
 HERE = Path(__file__).parent

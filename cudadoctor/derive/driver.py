@@ -1,0 +1,94 @@
+"""Which driver is at work, in which numbering, whether it answers, and which CUDA it serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cudadoctor.model import Fact, absent, known, unknown
+
+if TYPE_CHECKING:
+    from cudadoctor.derive.case import Case
+
+YES = "yes"
+NO = "no"
+UNCLEAR = "unclear"
+
+
+def numbering(case: Case) -> str:
+    """Which system's driver numbers are meant: `windows` (also inside WSL, which the Windows driver serves) or `linux`."""
+    if case.value("system.os") == "windows" or case.fact("system.wsl").is_known:
+        return "windows"
+    return "linux"
+
+
+# In the order of trust. What only lies on disk (library, package) is not the driver at work.
+_VERSION_FACTS = ("driver.nvml_version", "driver.smi_version", "driver.module_version", "driver.procfs_version")
+
+
+def version_fact(case: Case) -> str:
+    """The name of the fact that `version` was read from."""
+    names = _VERSION_FACTS
+    if case.fact("system.wsl").is_known:
+        names = _VERSION_FACTS[:2]
+    elif case.value("system.os") == "windows":
+        names = (*_VERSION_FACTS[:2], "driver.windows_version")
+    for name in names:
+        if case.fact(name).is_known:
+            return name
+    return names[0]
+
+
+def version(case: Case) -> Fact[str]:
+    """The version of the driver at work, from the most trusted source that tells it."""
+    fact: Fact[str] = case.fact(version_fact(case))
+    if fact.is_known:
+        return fact
+    if case.derived(answer).state == NO:
+        return absent(fact.source)
+    return unknown("no source tells the driver's version")
+
+
+def cuda_ceiling(case: Case) -> Fact[str]:
+    """The newest CUDA that the driver serves by itself: what it says, else what its branch is known to show.
+
+    nvidia-smi and NVML show libcuda's number, which a container with newer CUDA libraries raises.
+    """
+    for name in ("driver.nvml_cuda", "driver.smi_cuda"):
+        fact: Fact[str] = case.fact(name)
+        if fact.is_known:
+            return fact
+    driver = case.derived(version)
+    if driver.is_known:
+        branch = case.matrix.branch_of(driver.get(), numbering(case))
+        if branch is not None and branch.cuda:
+            return known(branch.cuda, f"compat/driver_branches.toml, {branch.name}")
+    return unknown("the driver's version is not known")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a driver answers: `yes`, `no` or `unclear`, why, and the facts behind it."""
+
+    state: str
+    reason: str
+    evidence: tuple[str, ...]
+
+
+def answer(case: Case) -> Answer:
+    """Whether the driver answers, through NVML or nvidia-smi. That both were never asked is unclear."""
+    if case.fact("driver.nvml_version").is_known:
+        return Answer(YES, "NVML answers", ("driver.nvml_version",))
+    if case.fact("driver.smi_version").is_known:
+        return Answer(YES, "nvidia-smi answers", ("driver.smi_version",))
+    if case.fact("driver.nvml_error").is_known:
+        text = case.value("driver.nvml_error_text", "")
+        return Answer(NO, f"NVML: {text or 'error'} ({case.value('driver.nvml_error')})", ("driver.nvml_error",))
+    if case.fact("driver.smi_failure").is_known:
+        text = case.value("driver.smi_failure_text") or case.value("driver.smi_failure")
+        return Answer(NO, f"nvidia-smi: {text}", ("driver.smi_failure",))
+    if case.value("driver.nvml_unresponsive", False):
+        return Answer(NO, "NVML did not answer in time", ("driver.nvml_unresponsive",))
+    if case.fact("driver.nvml_library").is_absent and case.fact("driver.smi_path").is_absent:
+        return Answer(NO, "there is neither an NVML library nor nvidia-smi", ("driver.nvml_library", "driver.smi_path"))
+    return Answer(UNCLEAR, "neither NVML nor nvidia-smi could be asked", ("driver.nvml_version", "driver.smi_version"))

@@ -1,0 +1,231 @@
+"""Which NVIDIA GPUs are in the machine, out of all sources: NVML, nvidia-smi, `/proc`, the PCI bus, the registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
+
+from cudadoctor.model import Fact, absent, known, unknown
+
+if TYPE_CHECKING:
+    from cudadoctor.derive.case import Case
+
+PRESENT = "present"
+NONE = "none"
+UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as far as the sources tell. `facts` are the names of the facts that it was read from.
+
+    `index` is NVML's (nvidia-smi's) number, None where neither answered; `memory` is in bytes; `name_is_cut` says that
+    nvidia-smi cut the name off, so that it may stand for several products.
+    """
+
+    label: str
+    compute_capability: Fact[str]
+    memory: Fact[int]
+    index: Optional[int]
+    pci_address: Optional[str]
+    pci_device_id: Optional[str]
+    bound_driver: Optional[str]
+    lost: bool
+    name_is_cut: bool
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Whether the machine has an NVIDIA GPU: `present`, `none` or `unclear`, why, and the facts behind it."""
+
+    state: str
+    reason: str
+    evidence: tuple[str, ...]
+
+
+def gpus(case: Case) -> tuple[Gpu, ...]:
+    """The NVIDIA GPUs of the machine, each once, in NVML's order where NVML answered.
+
+    A card that only the PCI bus shows gets its name and compute capability from the matrix by its device id.
+    """
+    found = _from_nvml(case) or _from_smi(case)
+    seen = {gpu.pci_address for gpu in found if gpu.pci_address}
+    for entry in case.value("pci.gpus", []):
+        # NVML leaves out cards that it cannot use; they are in the machine all the same.
+        if entry.get("address") not in seen and not _covers_without_addresses(found, case):
+            found.append(_from_pci(case, entry))
+    if not found:
+        found = _from_procfs(case) or _from_registry(case)
+    return tuple(found)
+
+
+def presence(case: Case) -> Presence:
+    """Whether there is an NVIDIA GPU at all. What nobody could look at stays unclear."""
+    if case.value("request.gpu", False):
+        return Presence(PRESENT, "a GPU was asked for", ("request.gpu",))
+    here = case.derived(gpus)
+    if here:
+        return Presence(PRESENT, f"{here[0].label}", here[0].facts)
+    for node in case.value("device.nodes", []):
+        # /dev/nvidiactl proves nothing (NVIDIA's libraries create it as root); a numbered node is a card.
+        tail = str(node.get("path", "")).rpartition("nvidia")[2]
+        if tail.isdigit():
+            return Presence(PRESENT, f"{node['path']} exists", ("device.nodes",))
+    if case.fact("system.jetson").is_known:
+        return Presence(PRESENT, "a Jetson has its GPU on the chip", ("system.jetson",))
+    if case.fact("system.wsl").is_known:
+        return _presence_in_wsl(case)
+    os_name = case.value("system.os")
+    if os_name == "darwin":
+        return Presence(NONE, "macOS has no NVIDIA driver", ("system.os",))
+    inventory = "windows.gpus" if os_name == "windows" else "pci.gpus"
+    bus = case.fact(inventory)
+    if bus.is_known:
+        return Presence(NONE, "no NVIDIA display device among the machine's devices", (inventory,))
+    if bus.is_absent and case.fact("driver.nvml_library").is_absent and not case.value("device.nodes", []):
+        return Presence(NONE, "no PCI bus, no NVIDIA library and no NVIDIA device node", (inventory, "device.nodes"))
+    return Presence(UNCLEAR, bus.reason or "the machine's devices could not be listed", (inventory,))
+
+
+def _presence_in_wsl(case: Case) -> Presence:
+    # WSL has no NVIDIA device on its bus: the card shows itself by the libraries that the Windows driver brings.
+    libraries = case.fact("driver.libcuda")
+    if any(entry.get("kind") == "wsl" for entry in case.value("driver.libcuda", [])):
+        return Presence(PRESENT, "Windows' NVIDIA driver lends its libcuda to WSL", ("driver.libcuda",))
+    if libraries.is_unknown:
+        return Presence(UNCLEAR, libraries.reason, ("driver.libcuda",))
+    return Presence(UNCLEAR, "WSL shows a GPU only through Windows' driver, and there is none of its libraries", ("system.wsl",))
+
+
+# -- one source each ----------------------------------------------------------------------------------------------
+
+
+def _from_nvml(case: Case) -> list[Gpu]:
+    count = case.value("gpu.count", 0)
+    bound = {entry.get("address"): entry.get("driver") for entry in case.value("pci.gpus", [])}
+    found = []
+    for index in range(count):
+        prefix = f"gpu.{index}."
+        name = case.value(prefix + "name")
+        address = case.value(prefix + "pci_address")
+        device_id = case.value(prefix + "pci_device_id")
+        capability: Fact[str] = case.fact(prefix + "compute_capability")
+        memory: Fact[int] = case.fact(prefix + "memory_total")
+        if not capability.is_known:
+            capability = _capability_by_matrix(case, name, device_id) or capability
+        found.append(
+            Gpu(
+                label=name or f"GPU {index}",
+                compute_capability=capability,
+                memory=memory,
+                index=index,
+                pci_address=address,
+                pci_device_id=device_id,
+                bound_driver=bound.get(address),
+                lost=bool(case.value(prefix + "lost", False)),
+                name_is_cut=False,
+                facts=tuple(
+                    prefix + key
+                    for key in ("name", "compute_capability")
+                    if not case.fact(prefix + key).is_unknown
+                )
+                or ("gpu.count",),
+            )
+        )
+    return found
+
+
+def _from_smi(case: Case) -> list[Gpu]:
+    source = case.fact("smi.gpus").source or "nvidia-smi"
+    found = []
+    for entry in case.value("smi.gpus", []):
+        name = entry.get("name")
+        cut = bool(entry.get("truncated"))
+        stated = entry.get("compute_capability")
+        capability: Optional[Fact[str]] = known(stated, source) if stated else None
+        if capability is None and name and not cut:
+            capability = _capability_by_matrix(case, name, None)
+        memory = entry.get("memory_total")
+        found.append(
+            Gpu(
+                label=name or f"GPU {entry.get('index', '?')}",
+                compute_capability=capability or unknown("nvidia-smi does not tell the compute capability", source),
+                memory=known(memory, source) if memory else unknown("nvidia-smi does not tell the memory", source),
+                index=entry.get("index"),
+                pci_address=entry.get("address"),
+                pci_device_id=None,
+                bound_driver=None,
+                lost=bool(entry.get("lost")),
+                name_is_cut=cut,
+                facts=("smi.gpus",),
+            )
+        )
+    return found
+
+
+def _from_pci(case: Case, entry: dict[str, Any]) -> Gpu:
+    device_id = entry.get("device_id")
+    product = case.matrix.gpu_by_pci(device_id).exact if device_id else None
+    label = f"NVIDIA {product.name}" if product is not None else f"NVIDIA GPU (PCI id 10de:{device_id})"
+    return Gpu(
+        label=label,
+        compute_capability=_capability_by_matrix(case, None, device_id)
+        or unknown(f"the matrix does not know PCI id 10de:{device_id}", "pci.gpus"),
+        memory=absent("pci.gpus"),
+        index=None,
+        pci_address=entry.get("address"),
+        pci_device_id=device_id,
+        bound_driver=entry.get("driver"),
+        lost=False,
+        name_is_cut=False,
+        facts=("pci.gpus",),
+    )
+
+
+def _from_procfs(case: Case) -> list[Gpu]:
+    return [_by_name(case, entry.get("model"), "procfs.gpus", entry.get("address")) for entry in case.value("procfs.gpus", [])]
+
+
+def _from_registry(case: Case) -> list[Gpu]:
+    return [
+        _by_name(case, entry.get("name"), "windows.gpus", None, entry.get("device_id"))
+        for entry in case.value("windows.gpus", [])
+        if str(entry.get("vendor_id", "")).lower() == "10de" or "nvidia" in str(entry.get("name", "")).lower()
+    ]
+
+
+def _by_name(
+    case: Case, name: Optional[str], fact: str, address: Optional[str], device_id: Optional[str] = None
+) -> Gpu:
+    return Gpu(
+        label=name or "NVIDIA GPU",
+        compute_capability=_capability_by_matrix(case, name, device_id)
+        or unknown("the matrix does not know this name", fact),
+        memory=absent(fact),
+        index=None,
+        pci_address=address,
+        pci_device_id=device_id,
+        bound_driver=None,
+        lost=False,
+        name_is_cut=False,
+        facts=(fact,),
+    )
+
+
+def _covers_without_addresses(found: list[Gpu], case: Case) -> bool:
+    # A table without bus ids cannot be matched card by card; as many cards as the bus has are the same cards.
+    return all(gpu.pci_address is None for gpu in found) and len(found) >= len(case.value("pci.gpus", []))
+
+
+def _capability_by_matrix(case: Case, name: Optional[str], device_id: Optional[str]) -> Optional[Fact[str]]:
+    """The compute capability that every product of this id (else name) has, or None where they differ."""
+    if device_id:
+        by_id = case.matrix.gpu_by_pci(device_id)
+        if by_id.capability is not None:
+            return known(by_id.capability, f"compat/gpus.toml, PCI id 10de:{device_id}")
+    if name:
+        by_name = case.matrix.gpu(name)
+        if by_name.capability is not None:
+            return known(by_name.capability, f"compat/gpus.toml, {name}")
+    return None

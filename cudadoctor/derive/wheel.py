@@ -1,0 +1,129 @@
+"""Which torch build is installed in the patient's environment, and which GPUs it holds code for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional
+
+from cudadoctor.model import Fact, absent, known, unknown
+
+if TYPE_CHECKING:
+    from cudadoctor.derive.case import Case
+    from cudadoctor.matrix import Build
+
+CUDA = "cuda"
+CPU = "cpu"
+ROCM = "rocm"
+MISSING = "missing"
+UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True)
+class TorchBuild:
+    """The installed torch. `kind` is cuda, cpu, rocm, missing or unclear; `version` as torch itself gives it.
+
+    `sass` and `ptx` hold targets as `sm_86` and `compute_90`, read from the libraries, else out of the matrix's row for
+    the same release, variant and platform; `sass_fact` says which fact to show as evidence. `row` is that matrix row.
+    """
+
+    kind: str
+    version: Optional[str]
+    release: Optional[str]
+    cuda: Optional[str]
+    variant: Optional[str]
+    sass: Fact[tuple[str, ...]]
+    ptx: Fact[tuple[str, ...]]
+    sass_fact: str
+    row: Optional[Build]
+    is_from_conda: bool
+    is_own_build: bool
+
+
+def platform_key(case: Case) -> Optional[str]:
+    """The matrix's name of the platform on which the patient's Python runs: linux-x86_64, windows-x86_64, ...; None
+    where system or architecture is not known."""
+    os_name = case.value("system.os")
+    arch = case.value("python.arch") or case.value("system.arch")
+    if os_name is None or arch is None:
+        return None
+    if os_name == "darwin":
+        return f"macos-{'arm64' if arch in ('arm64', 'aarch64') else arch}"
+    return f"{os_name}-{arch}"
+
+
+def torch_build(case: Case) -> TorchBuild:
+    """What the environment's torch is, without importing it."""
+    version = case.fact("torch.version")
+    if version.is_absent:
+        return _build(MISSING)
+    if not version.is_known:
+        return _build(UNCLEAR)
+    text: str = version.get()
+    release, _, local = text.partition("+")
+    cuda = case.fact("torch.cuda")
+    if case.fact("torch.hip").is_known or local.startswith("rocm"):
+        return _build(ROCM, text, release, case=case)
+    if cuda.is_known:
+        kind, number = CUDA, cuda.get()
+    elif cuda.is_absent or local == "cpu":
+        kind, number = CPU, None
+    elif local.startswith("cu") and local[2:].isdigit() and len(local) > 3:
+        kind, number = CUDA, f"{local[2:-1]}.{local[-1]}"
+    else:
+        return _build(UNCLEAR, text, release, case=case)
+    variant = CPU if number is None else "cu" + number.replace(".", "")
+    return _build(kind, text, release, number, variant, case)
+
+
+def _build(
+    kind: str,
+    version: Optional[str] = None,
+    release: Optional[str] = None,
+    cuda: Optional[str] = None,
+    variant: Optional[str] = None,
+    case: Optional[Case] = None,
+) -> TorchBuild:
+    if case is None:
+        nothing: Fact[tuple[str, ...]] = absent("torch.version") if kind == MISSING else unknown("torch was not found")
+        return TorchBuild(kind, version, release, cuda, variant, nothing, nothing, "torch.version", None, False, False)
+    origin = case.value("torch.origin")
+    local = (version or "").partition("+")[2]
+    # A local version that is no index's (a commit, a date, a Jetson or NVIDIA container build) is somebody's own build.
+    is_own = origin == "source" or (bool(local) and not _is_index_local(local))
+    row = None
+    platform = platform_key(case)
+    if release and variant and platform and not is_own:
+        known_release = case.matrix.torch_release(release)
+        if known_release is not None:
+            row = known_release.build(variant, platform)
+    sass, ptx, shown = _targets(case, kind, row, origin == "conda")
+    return TorchBuild(kind, version, release, cuda, variant, sass, ptx, shown, row, origin == "conda", is_own)
+
+
+def _is_index_local(local: str) -> bool:
+    if local == "cpu" or (local.startswith("cu") and local[2:].isdigit()):
+        return True
+    return local.startswith(("rocm", "xpu"))
+
+
+def _targets(
+    case: Case, kind: str, row: Optional[Build], is_conda: bool
+) -> tuple[Fact[tuple[str, ...]], Fact[tuple[str, ...]], str]:
+    sass, ptx = case.fact("torch.sass"), case.fact("torch.ptx")
+    if sass.is_known:
+        return sass.map(tuple), ptx.map(tuple) if ptx.is_known else known((), sass.source), "torch.sass"
+    if kind == CPU:
+        return known((), "torch.cuda"), known((), "torch.cuda"), "torch.cuda"
+    # conda builds carry lists of their own; what nobody is sure of decides nothing.
+    if row is not None and not is_conda and not row.archs_guessed:
+        source = f"compat/torch/{'.'.join(row.torch.split('.')[:2])}.toml, {row.torch} {row.variant} {row.platform}"
+        certain = [target for target in row.sass if target not in row.disputed]
+        if len(certain) == len(row.sass):
+            return (
+                known(tuple("sm_" + target for target in row.sass), source),
+                known(tuple("compute_" + target for target in row.ptx), source),
+                "torch.version",
+            )
+        return (unknown("sources disagree on this build's GPU list", source),) * 2 + ("torch.version",)
+    reason = sass.reason or "the libraries' GPU list was not read, and the matrix has no row for this build"
+    return unknown(reason), unknown(reason), "torch.sass"
