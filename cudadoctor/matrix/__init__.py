@@ -1,0 +1,47 @@
+"""The compatibility matrix: loading, checking and querying the data of ``compat/``.
+
+Which driver serves which CUDA, which torch build has code for which GPU, what a GPU name or a driver number stands for.
+No version number stands in this code; each answer carries the source of the data that it rests on.
+"""
+
+from __future__ import annotations
+
+from .load import load_matrix
+from .query import Matrix
+from .tables import (
+    Architecture,
+    Branch,
+    Build,
+    DriverBound,
+    Floor,
+    Gpu,
+    GpuMatch,
+    MatrixError,
+    Toolkit,
+    TorchRelease,
+    Variant,
+    Verdict,
+)
+from .versions import capability, cuda_of_variant, numbers, torch_key, variant_of_cuda
+
+__all__ = [
+    "Architecture",
+    "Branch",
+    "Build",
+    "DriverBound",
+    "Floor",
+    "Gpu",
+    "GpuMatch",
+    "Matrix",
+    "MatrixError",
+    "Toolkit",
+    "TorchRelease",
+    "Variant",
+    "Verdict",
+    "capability",
+    "cuda_of_variant",
+    "load_matrix",
+    "numbers",
+    "torch_key",
+    "variant_of_cuda",
+]

@@ -1,0 +1,418 @@
+"""The columns of ``compat/*.toml``, and the check that the data keeps to them.
+
+A column that is not named here is an error: a typing slip in the data must not turn into a silent "not known".
+Used when the data is compiled, by the tests and by whatever edits the data; never on the path of a check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .versions import numbers, target
+
+SCHEMA = 1
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+_MONTH = re.compile(r"\d{4}-\d{2}(-\d{2})?\Z")
+_PYTHON = re.compile(r"3\.\d+t?\Z")
+_VARIANT = re.compile(r"(cpu|cu\d{2,3})\Z")
+_PCI = re.compile(r"[0-9A-F]{4}\Z")
+_CC = re.compile(r"\d{1,2}\.\d\Z")
+_BRANCH = re.compile(r"R\d{3}\Z")
+
+PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-arm64", "macos-x86_64")
+CONFIDENCE = ("stated", "derived", "guessed")
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and value.strip() == value and value != ""
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _matches(pattern: re.Pattern[str]) -> Any:
+    return lambda value: isinstance(value, str) and bool(pattern.match(value))
+
+
+def _one_of(*allowed: str) -> Any:
+    return lambda value: value in allowed
+
+
+def _list_of(check: Any) -> Any:
+    return lambda value: isinstance(value, list) and bool(value) and all(check(item) for item in value)
+
+
+def _words_of(check: Any) -> Any:
+    return lambda value: isinstance(value, str) and bool(value) and all(check(word) for word in value.split(" "))
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(_text(item) for item in value.values())
+
+
+def _per_platform(check: Any) -> Any:
+    return lambda value: (
+        isinstance(value, dict) and bool(value) and all(k in PLATFORMS and check(v) for k, v in value.items())
+    )
+
+
+def _version(value: Any) -> bool:
+    return isinstance(value, str) and numbers(value) is not None
+
+
+def _arch(value: Any) -> bool:
+    return isinstance(value, str) and target(value) is not None
+
+
+def _sources(value: Any) -> bool:
+    return _text(value) or _list_of(_text)(value)
+
+
+_date = _matches(_DATE)
+_branch = _matches(_BRANCH)
+
+
+class Column(NamedTuple):
+    check: Any
+    wanted: str
+    required: bool = False
+
+
+def _c(check: Any, wanted: str) -> Column:
+    return Column(check, wanted)
+
+
+def _r(check: Any, wanted: str) -> Column:
+    return Column(check, wanted, True)
+
+
+_COMMON: dict[str, Column] = {
+    "source": _c(_sources, "keys of [sources]"),
+    "checked": _c(_date, "a date like 2026-11-30"),
+    "confidence": _c(_one_of(*CONFIDENCE), "stated, derived or guessed"),
+    "note": _c(_text, "text"),
+}
+_TEXT = _c(_text, "text")
+_ARGV = _c(_list_of(_text), "a list of words")
+
+
+def _table(**columns: Column) -> dict[str, Column]:
+    return {**_COMMON, **columns}
+
+
+# File -> table -> columns. Each table is a list of rows; "builds" and "gpus" are lists inside such rows.
+TABLES: dict[str, dict[str, dict[str, Column]]] = {
+    "cuda_toolkits": {
+        "floor": _table(
+            cuda=_r(_whole, "a CUDA major"),
+            linux=_r(_version, "a driver version"),
+            linux_table=_r(_version, "a driver branch number"),
+            windows=_r(_version, "a driver version"),
+        ),
+        "toolkit": _table(
+            cuda=_r(_version, "a CUDA version"),
+            release=_r(_version, "a toolkit release"),
+            label=_r(_text, "text"),
+            date=_c(_date, "a date"),
+            linux=_c(_version, "a driver version"),
+            windows=_c(_version, "a driver version"),
+            windows_seen=_c(_version, "a driver version"),
+            branch=_c(_branch, "a branch like R580"),
+        ),
+    },
+    "driver_branches": {
+        "branch": _table(
+            name=_r(_branch, "a branch like R580"),
+            linux=_r(_whole, "the first number of its Linux drivers"),
+            cuda=_r(_version, "a CUDA version"),
+            windows=_c(_list_of(_whole), "first numbers of Windows drivers"),
+            windows_guessed=_c(_list_of(_whole), "first numbers of Windows drivers"),
+            kind=_c(_one_of("lts", "production", "new-feature", "legacy"), "lts, production, new-feature or legacy"),
+            end_of_life=_c(_matches(_MONTH), "a month or a date"),
+            end_of_life_other=_c(_matches(_MONTH), "a month or a date"),
+            first_linux=_c(_version, "a driver version"),
+            first_date=_c(_matches(_MONTH), "a month or a date"),
+            latest_linux=_c(_version, "a driver version"),
+            latest_windows=_c(_version, "a driver version"),
+            last_for=_c(_list_of(_text), "architectures"),
+            modules=_r(_list_of(_one_of("open", "proprietary")), "open, proprietary"),
+        )
+    },
+    "architectures": {
+        "architecture": _table(
+            name=_r(_text, "text"),
+            capability=_r(_list_of(_matches(_CC)), "compute capabilities"),
+            first_cuda=_c(_version, "a CUDA version"),
+            last_cuda=_c(_version, "a CUDA version"),
+            min_driver=_c(_branch, "a branch like R580"),
+            min_driver_bound=_c(_one_of("exact", "at-least"), "exact or at-least"),
+            max_driver=_c(_branch, "a branch like R580"),
+            modules=_c(_one_of("open", "proprietary", "either"), "open, proprietary or either"),
+            tegra=_c(_flag, "true or false"),
+        )
+    },
+    "gpus": {
+        "group": _table(
+            architecture=_r(_text, "text"),
+            compute_capability=_r(_matches(_CC), "a compute capability like 8.9"),
+            modules=_c(_one_of("open", "proprietary", "either"), "open, proprietary or either"),
+            min_driver=_c(_branch, "a branch like R580"),
+            min_driver_bound=_c(_one_of("exact", "at-least", "at-most"), "exact, at-least or at-most"),
+            gpus=_r(lambda value: isinstance(value, list) and bool(value), "a list of GPUs"),
+        )
+    },
+    "torch": {
+        "release": _table(
+            version=_r(_version, "a release like 2.14.1"),
+            date=_r(_date, "a date"),
+            requires_python=_r(_text, "a version range"),
+            default=_r(_per_platform(_matches(_VARIANT)), "a variant per platform"),
+            glibc=_r(_per_platform(_version), "a glibc version per platform"),
+            cxx11_abi=_r(_flag, "true or false"),
+            companions=_r(_texts, "versions by package"),
+            nvidia=_r(_texts, "requirements by package"),
+            builds=_r(lambda value: isinstance(value, list) and bool(value), "a list of builds"),
+        )
+    },
+    "host_compilers": {
+        "compiler": _table(
+            cuda=_r(_version, "a CUDA version"),
+            read_from=_TEXT,
+            gcc_max=_r(_whole, "a GCC major"),
+            gcc_min=_c(_whole, "a GCC major"),
+            clang_max=_r(_whole, "a clang major"),
+            clang_min=_c(_whole, "a clang major"),
+            msvc_min=_r(_whole, "an _MSC_VER"),
+            msvc_below=_r(_whole, "an _MSC_VER"),
+            visual_studio=_r(_text, "text"),
+        )
+    },
+    "distributions": {
+        "distribution": _table(
+            id=_r(_text, "the ID of os-release"),
+            names=_c(_list_of(_text), "further IDs"),
+            title=_r(_text, "text"),
+            family=_r(_text, "text"),
+            versions=_c(_text, "a version range"),
+            install=_r(_list_of(_text), "a command"),
+            remove=_r(_list_of(_text), "a command"),
+            refresh=_ARGV,
+            driver_tool=_ARGV,
+            driver=_ARGV,
+            driver_open=_ARGV,
+            driver_proprietary=_ARGV,
+            driver_legacy=_c(_texts, "packages by branch"),
+            driver_utils=_ARGV,
+            driver_needs=_TEXT,
+            driver_pattern=_TEXT,
+            headers=_ARGV,
+            dkms=_ARGV,
+            rebuild=_ARGV,
+            initramfs=_ARGV,
+            bootloader=_ARGV,
+            venv=_ARGV,
+            pip=_ARGV,
+            compiler=_ARGV,
+            compiler_version=_TEXT,
+            python_headers=_ARGV,
+            toolkit=_ARGV,
+            sign=_TEXT,
+        )
+    },
+    "power_plans": {
+        "plan": _table(
+            guid=_r(_matches(re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")), "a GUID"),
+            name=_r(_text, "text"),
+            kind=_r(_one_of("performance", "balanced", "saver"), "performance, balanced or saver"),
+            overlay=_c(_flag, "true or false"),
+            alias=_TEXT,
+        )
+    },
+    "libraries": {
+        "library": _table(
+            stem=_r(_text, "a library name without its number"),
+            packages=_r(_texts, "packages by library number"),
+            wheel=_TEXT,
+            windows=_TEXT,
+            component=_r(_text, "text"),
+        ),
+        "module": _table(name=_r(_text, "text"), kind=_r(_text, "text"), what=_r(_text, "text")),
+    },
+    "extensions": {
+        "rule": _table(
+            package=_r(_text, "a package"),
+            since=_c(_text, "a version"),
+            torch=_r(_text, "how it is bound to torch"),
+        ),
+        "pin": _table(
+            package=_r(_text, "a package"),
+            version=_r(_text, "a version"),
+            date=_c(_date, "a date"),
+            torch=_r(_text, "a requirement"),
+            torchvision=_TEXT,
+            torchaudio=_TEXT,
+            cuda=_TEXT,
+        ),
+    },
+}
+
+GPU_COLUMNS: dict[str, Column] = {
+    **_COMMON,
+    "name": _r(_text, "text"),
+    "class": _r(
+        _one_of("geforce", "geforce-laptop", "workstation", "workstation-laptop", "datacenter", "jetson", "soc"),
+        "a class",
+    ),
+    "chip": _TEXT,
+    "memory_gib": _r(_number, "GiB"),
+    "memory_type": _TEXT,
+    "bandwidth_gbs": _c(_number, "GB/s"),
+    "tdp_w": _c(_number, "watts"),
+    "psu_w": _c(_number, "watts"),
+    "sm_count": _c(_whole, "a count"),
+    "tflops": _c(_number, "TFLOPS"),
+    "released": _c(_date, "a date"),
+    "smi": _c(_list_of(_text), "names"),
+    "pci": _c(_list_of(_matches(_PCI)), "PCI device ids, upper case"),
+    "min_driver": _c(_branch, "a branch like R580"),
+    "min_driver_bound": _c(_one_of("exact", "at-least", "at-most"), "exact, at-least or at-most"),
+    "modules": _c(_one_of("open", "proprietary", "either"), "open, proprietary or either"),
+    "guessed": _c(_list_of(_text), "columns of the row"),
+}
+
+BUILD_COLUMNS: dict[str, Column] = {
+    **_COMMON,
+    "variant": _r(_matches(_VARIANT), "cpu or cuXXX"),
+    "platform": _r(_one_of(*PLATFORMS), "a platform"),
+    "pythons": _r(_words_of(_matches(_PYTHON)), "Pythons like 3.12 3.13t"),
+    "pythons_inferred": _c(_words_of(_matches(_PYTHON)), "Pythons"),
+    "sass": _c(_words_of(_arch), "targets like 80 86 90"),
+    "ptx": _c(_words_of(_arch), "targets"),
+    "disputed": _c(_words_of(_arch), "targets"),
+    "listed": _r(_sources, "keys of [sources]"),
+    "archs": _c(_sources, "keys of [sources]"),
+    "glibc": _c(_version, "a glibc version"),
+    "cxx11_abi": _c(_flag, "true or false"),
+    "no_local_version": _c(_flag, "true or false"),
+    "verified_in_binary": _c(_flag, "true or false"),
+    "archs_guessed": _c(_flag, "true or false"),
+    "seen": _c(_flag, "true or false"),
+    "guessed": _c(_flag, "true or false"),
+}
+
+_INNER = {("gpus", "group"): ("gpus", GPU_COLUMNS), ("torch", "release"): ("builds", BUILD_COLUMNS)}
+_HEAD = ("checked", "sources", "source")
+
+
+def check_file(name: str, data: Mapping[str, Any]) -> list[str]:
+    """Everything wrong with one parsed file; an empty list where it is sound.
+
+    ``name`` is the file's path below ``compat/`` without its ending: "gpus", "torch/2.14", "meta".
+    """
+    if name == "meta":
+        return list(_check_meta(data))
+    tables = TABLES.get(name.split("/")[0])
+    if tables is None:
+        return [f"{name}: no such file is known"]
+    return list(_check_tables(name, data, tables))
+
+
+def _check_meta(data: Mapping[str, Any]) -> Iterator[str]:
+    wanted = {"schema": _whole, "revision": _text, "checked": _date, "wheel_index": _text}
+    for key in sorted(set(data) | set(wanted)):
+        if key not in wanted:
+            yield f"meta: unknown key {key!r}"
+        elif key not in data:
+            yield f"meta: {key} is missing"
+        elif not wanted[key](data[key]):
+            yield f"meta: {key} = {data[key]!r} is not what it should be"
+    if data.get("schema", SCHEMA) != SCHEMA:
+        yield f"meta: schema {data.get('schema')} is not {SCHEMA}, which this version reads"
+
+
+def _check_tables(name: str, data: Mapping[str, Any], tables: Mapping[str, Mapping[str, Column]]) -> Iterator[str]:
+    for key in data:
+        if key not in tables and key not in _HEAD:
+            yield f"{name}: unknown key {key!r}"
+    if not _date(data.get("checked")):
+        yield f"{name}: checked = {data.get('checked')!r} is not a date"
+    sources = data.get("sources", {})
+    if not isinstance(sources, dict) or not _texts(sources):
+        yield f"{name}: [sources] is not a table of texts"
+        sources = {}
+    used: list[str] = _keys(data.get("source"))
+    for table, columns in tables.items():
+        rows = data.get(table)
+        if not isinstance(rows, list) or not rows:
+            yield f"{name}: {table} has no rows"
+            continue
+        for number, row in enumerate(rows, 1):
+            where = f"{name}: {table} {_title(row) or number}"
+            yield from _check_row(where, row, columns)
+            if not isinstance(row, dict):
+                continue
+            keys = _keys(row.get("source")) or _keys(data.get("source"))
+            if not keys:
+                yield f"{where}: has no source"
+            used += keys
+            inner = _INNER.get((name.split("/")[0], table))
+            if inner is None:
+                continue
+            column, inner_columns = inner
+            for item in row.get(column) or ():
+                where_item = f"{where}: {_title(item)}"
+                yield from _check_row(where_item, item, inner_columns)
+                if isinstance(item, dict):
+                    for key in ("source", "listed", "archs"):
+                        used += _keys(item.get(key))
+                    if item.get("sass") and not item.get("archs"):
+                        yield f"{where_item}: has a GPU list without archs, its source"
+    for key in dict.fromkeys(used):
+        if key not in sources:
+            yield f"{name}: source {key!r} is not in [sources]"
+    for key in sources:
+        if key not in used:
+            yield f"{name}: [sources] {key!r} is used by no row"
+
+
+def _check_row(where: str, row: Any, columns: Mapping[str, Column]) -> Iterator[str]:
+    if not isinstance(row, dict):
+        yield f"{where}: is not a table"
+        return
+    for key, value in row.items():
+        column = columns.get(key)
+        if column is None:
+            yield f"{where}: unknown column {key!r}"
+        elif not column.check(value):
+            yield f"{where}: {key} = {value!r} is not {column.wanted}"
+    for key, column in columns.items():
+        if column.required and key not in row:
+            yield f"{where}: {key} is missing"
+
+
+def _keys(value: Any) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _title(row: Any) -> str:
+    if not isinstance(row, dict):
+        return ""
+    parts: tuple[Any, ...] = (row.get("name"), row.get("package"), row.get("id"), row.get("stem"))
+    parts += (row.get("version"), row.get("release"), row.get("variant"), row.get("platform"))
+    if not any(parts):
+        parts = (row.get("cuda"), row.get("architecture"), row.get("compute_capability"), row.get("guid"))
+    return " ".join(str(part) for part in parts if part)

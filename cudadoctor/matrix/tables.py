@@ -1,0 +1,310 @@
+"""What the matrix answers with: small immutable records, each with its source and the day it was checked.
+
+``confidence`` is "stated" (read in a source), "derived" (follows from sources) or "guessed". Nothing that is guessed
+may decide a verdict; it may be shown, marked as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Optional
+
+
+class MatrixError(Exception):
+    """The compatibility data is missing or unreadable. The message is one sentence for the user."""
+
+
+class Toolkit(NamedTuple):
+    """A CUDA toolkit release. ``linux`` and ``windows`` are the drivers that NVIDIA lists for it: what building from
+    source and PTX of this toolkit need. Running a wheel needs only the floor of its major."""
+
+    cuda: str
+    release: str
+    label: str
+    date: Optional[str]
+    linux: Optional[str]
+    windows: Optional[str]
+    windows_seen: Optional[str]
+    """Lowest Windows driver seen to show this CUDA version, where NVIDIA lists none."""
+    branch: Optional[str]
+    confidence: str
+    note: Optional[str]
+    source: str
+    checked: str
+
+
+class Floor(NamedTuple):
+    """The oldest driver that runs programs of one CUDA major, whatever the minor."""
+
+    cuda: int
+    linux: str
+    linux_table: str
+    """As NVIDIA's table prints it: the bare branch."""
+    windows: str
+    note: Optional[str]
+    source: str
+    checked: str
+
+
+class Branch(NamedTuple):
+    """A driver branch. ``cuda`` is the version that nvidia-smi shows on it: a ceiling, not what is installed."""
+
+    name: str
+    linux: int
+    cuda: str
+    windows: tuple[int, ...]
+    """First numbers of its Windows drivers."""
+    windows_guessed: tuple[int, ...]
+    kind: Optional[str]
+    """"lts", "production", "new-feature", "legacy" or None (not known)."""
+    end_of_life: Optional[str]
+    """ "2028-06" or "2028-06-30", for data-center support; None: not known."""
+    end_of_life_other: Optional[str]
+    """What a source that disagrees says. Only after the later of the two is the branch surely over."""
+    first_linux: Optional[str]
+    first_date: Optional[str]
+    latest_linux: Optional[str]
+    latest_windows: Optional[str]
+    last_for: tuple[str, ...]
+    """Architectures for which no later branch exists."""
+    modules: tuple[str, ...]
+    """Flavours of the Linux kernel modules: "open", "proprietary"."""
+    confidence: str
+    note: Optional[str]
+    source: str
+    checked: str
+
+    @property
+    def guessed(self) -> bool:
+        return self.confidence == "guessed"
+
+    @property
+    def open_modules_only(self) -> bool:
+        return self.modules == ("open",)
+
+    def number(self, system: str) -> str:
+        """The branch as people on that system know it: "580", on Windows "580" to "582" the first of them."""
+        if system in ("windows", "wsl") and self.windows:
+            return str(self.windows[0])
+        return str(self.linux)
+
+
+class Architecture(NamedTuple):
+    """GPUs of one or several compute capabilities that share toolkits and driver branches."""
+
+    name: str
+    capability: tuple[str, ...]
+    first_cuda: Optional[str]
+    last_cuda: Optional[str]
+    min_driver: Optional[str]
+    min_driver_bound: Optional[str]
+    max_driver: Optional[str]
+    modules: Optional[str]
+    tegra: bool
+    note: Optional[str]
+    source: str
+    checked: str
+
+
+class DriverBound(NamedTuple):
+    """The first or last driver branch of a GPU, and how firm that is."""
+
+    branch: str
+    bound: str
+    """"exact"; "at-least": surely no older branch; "at-most": seen on it, an older one may do; "guessed"."""
+    source: str
+
+    @property
+    def decisive(self) -> bool:
+        """Whether "the driver is too old for this GPU" may rest on it."""
+        return self.bound in ("exact", "at-least")
+
+    @property
+    def number(self) -> int:
+        """The Linux number of the branch."""
+        return int(self.branch[1:])
+
+
+class Gpu(NamedTuple):
+    """One product."""
+
+    name: str
+    klass: str
+    """geforce, geforce-laptop, workstation, workstation-laptop, datacenter, jetson, soc."""
+    architecture: str
+    capability: str
+    chip: Optional[str]
+    memory_gib: float
+    memory_type: Optional[str]
+    bandwidth_gbs: Optional[float]
+    """GB/s."""
+    tdp_w: Optional[float]
+    psu_w: Optional[float]
+    """Suggested power supply of the whole PC, in watts."""
+    sm_count: Optional[int]
+    tflops: Optional[float]
+    """Dense FP16/BF16 tensor TFLOPS with FP32 accumulation."""
+    released: Optional[str]
+    smi: tuple[str, ...]
+    pci: tuple[str, ...]
+    min_driver: Optional[str]
+    min_driver_bound: Optional[str]
+    modules: Optional[str]
+    """Linux kernel modules that work: "open", "proprietary", "either"; None for Jetson."""
+    guessed: tuple[str, ...]
+    """Columns of this row that are guesses."""
+    source: str
+    checked: str
+
+    @property
+    def laptop(self) -> bool:
+        return self.klass.endswith("-laptop")
+
+
+class GpuMatch(NamedTuple):
+    """What a GPU name, a compute capability or a PCI id stands for."""
+
+    text: str
+    kind: str
+    """"name", "capability", "pci", "chip", or "none" where nothing was found."""
+    rows: tuple[Gpu, ...]
+    """The products it can be; empty for a bare compute capability."""
+    capability: Optional[str]
+    """"8.9" where all candidates agree, else None."""
+    nearest: tuple[str, ...]
+    """Names that look like it, where nothing was found."""
+    mig: Optional[str]
+    vgpu: Optional[str]
+
+    @property
+    def found(self) -> bool:
+        return self.kind != "none"
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether the candidates differ in what decides: the compute capability."""
+        return self.found and self.capability is None
+
+    @property
+    def exact(self) -> Optional[Gpu]:
+        """The product, where it can be only one."""
+        return self.rows[0] if len(self.rows) == 1 else None
+
+
+class Verdict(NamedTuple):
+    """Does it serve, does it run? With the reason in plain words and the source that it rests on."""
+
+    answer: str
+    """"yes", "likely", "no" or "unknown"."""
+    reason: str
+    needed: Optional[str]
+    """For "no": the oldest driver that would do, in the numbers of that system."""
+    via: Optional[str]
+    """For "yes" and "likely": the compiled target that runs, "sm_86" or "compute_120"."""
+    source: str
+
+
+class Build(NamedTuple):
+    """One wheel family: a torch release for a variant and a platform."""
+
+    torch: str
+    variant: str
+    cuda: Optional[str]
+    """"12.6"; None for a CPU build."""
+    platform: str
+    """linux-x86_64, linux-aarch64, windows-x86_64, macos-arm64, macos-x86_64."""
+    pythons: tuple[str, ...]
+    """"3.12", free-threaded "3.13t"."""
+    pythons_inferred: tuple[str, ...]
+    """Those of them that were seen for the release, not for this very build."""
+    glibc: Optional[str]
+    """Oldest glibc; None outside Linux."""
+    cxx11_abi: Optional[bool]
+    sass: tuple[str, ...]
+    """Compiled targets, "86" for sm_86."""
+    ptx: tuple[str, ...]
+    disputed: tuple[str, ...]
+    """Targets on which sources contradict each other."""
+    seen: bool
+    """Whether a source has seen such a wheel on an index. A build that is only announced is never the choice."""
+    guessed: bool
+    """Whether the build may not exist at all."""
+    archs_guessed: bool
+    verified: bool
+    """Whether the GPU list was read from the wheel itself."""
+    default_index: bool
+    """Whether a plain ``pip install torch`` gives this build on this platform."""
+    index_url: str
+    local: Optional[str]
+    """The local version on that index ("cu126" of 2.14.1+cu126); None where it has none or that is not known."""
+    listed: str
+    """Source of its existence."""
+    source: str
+    """Source of its GPU list (of its existence, for a CPU build)."""
+    checked: str
+
+    @property
+    def requirement(self) -> str:
+        """``torch==2.14.1+cu126``: pinned with the local version, so that pip replaces a ``+cpu`` build."""
+        return f"torch=={self.torch}" + (f"+{self.local}" if self.local else "")
+
+    def has_python(self, python: str) -> bool:
+        """Whether there is a wheel for "3.12" or "3.13t"."""
+        return python in self.pythons
+
+
+class Variant(NamedTuple):
+    """One CUDA variant of a torch release, or the CPU one, on all its platforms."""
+
+    torch: str
+    name: str
+    cuda: Optional[str]
+    index_url: str
+    builds: tuple[Build, ...]
+
+    def build(self, platform: str) -> Optional[Build]:
+        for build in self.builds:
+            if build.platform == platform:
+                return build
+        return None
+
+
+class TorchRelease(NamedTuple):
+    """A torch release with all its builds."""
+
+    version: str
+    date: str
+    requires_python: str
+    default: Mapping[str, str]
+    """Platform -> the variant that a plain ``pip install torch`` gives."""
+    cxx11_abi: bool
+    """Of the Linux x86_64 wheels."""
+    companions: Mapping[str, str]
+    """torchvision and torchaudio: versions; triton: the range that torch requires."""
+    nvidia: Mapping[str, str]
+    """nvidia-* requirements of the default Linux wheel, without -cu12/-cu13: {"cudnn": "==9.24.0.43"}."""
+    variants: tuple[Variant, ...]
+    """CPU first, then by CUDA version, oldest first."""
+    note: Optional[str]
+    source: str
+    checked: str
+
+    @property
+    def minor(self) -> str:
+        """ "2.14" of 2.14.1."""
+        return ".".join(self.version.split(".")[:2])
+
+    def variant(self, name: str) -> Optional[Variant]:
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        return None
+
+    def build(self, variant: str, platform: str) -> Optional[Build]:
+        found = self.variant(variant)
+        return None if found is None else found.build(platform)
+
+    def builds(self, platform: str) -> tuple[Build, ...]:
+        """Every build for that platform, CPU first, then by CUDA version."""
+        found = (variant.build(platform) for variant in self.variants)
+        return tuple(build for build in found if build is not None)

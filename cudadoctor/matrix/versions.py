@@ -1,0 +1,80 @@
+"""Version numbers as the matrix compares them: drivers, CUDA, torch, GPU targets.
+
+Plain tuples of integers. A driver's ``450.80.02`` keeps its zero as text and loses it only for comparing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Optional
+
+Numbers = tuple[int, ...]
+
+_DOTTED = re.compile(r"\d+(?:\.\d+)*\Z")
+_TORCH = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\.post\d+)?(?:\+[A-Za-z0-9.]+)?\Z")
+_VARIANT = re.compile(r"cu(\d{2,3})\Z")
+_TARGET = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d)([af]?)\Z")
+_CAPABILITY = re.compile(r"(\d{1,2})\.(\d)\Z")
+
+
+def numbers(text: str) -> Optional[Numbers]:
+    """``"580.95.05"`` -> ``(580, 95, 5)``; None where the text is not dotted digits."""
+    text = text.strip()
+    if not _DOTTED.match(text):
+        return None
+    return tuple(int(part) for part in text.split("."))
+
+
+def torch_key(text: str) -> Optional[tuple[int, int, int]]:
+    """``"2.14.1+cu126"`` -> ``(2, 14, 1)``; None for a nightly, a release candidate or no version."""
+    match = _TORCH.match(text.strip())
+    if not match:
+        return None
+    return int(match.group(1)), int(match.group(2)), int(match.group(3) or 0)
+
+
+def cuda_of_variant(variant: str) -> Optional[str]:
+    """``"cu126"`` -> ``"12.6"``, ``"cu92"`` -> ``"9.2"``; None for ``"cpu"`` and anything else."""
+    match = _VARIANT.match(variant)
+    if not match:
+        return None
+    digits = match.group(1)
+    return f"{digits[:-1]}.{digits[-1]}"
+
+
+def variant_of_cuda(cuda: str) -> Optional[str]:
+    """``"12.6"`` or ``"12.6.3"`` -> ``"cu126"``; None where the text is no CUDA version."""
+    parts = numbers(cuda)
+    if parts is None or len(parts) < 2:
+        return None
+    return f"cu{parts[0]}{parts[1]}"
+
+
+class Target(NamedTuple):
+    """A compiled GPU target: ``sm_90a`` is ``(9, 0, "a")``."""
+
+    major: int
+    minor: int
+    suffix: str
+
+    @property
+    def name(self) -> str:
+        return f"sm_{self.major}{self.minor}{self.suffix}"
+
+
+def target(text: str) -> Optional[Target]:
+    """Read ``"86"``, ``"sm_86"``, ``"compute_86"``, ``"sm_90a"`` or ``"8.6"``; None for anything else."""
+    text = text.strip().lower()
+    match = _CAPABILITY.match(text)
+    if match:
+        return Target(int(match.group(1)), int(match.group(2)), "")
+    match = _TARGET.match(text)
+    if match:
+        return Target(int(match.group(1)), int(match.group(2)), match.group(3))
+    return None
+
+
+def capability(text: str) -> Optional[tuple[int, int]]:
+    """``"8.9"`` -> ``(8, 9)``; also takes ``"sm_89"``. None for anything else."""
+    found = target(text)
+    return None if found is None else (found.major, found.minor)
