@@ -156,7 +156,8 @@ class System(Protocol):
     def group_name(self, gid: int) -> Fact[str]: ...
 
     def which(self, program: str) -> Fact[str]:
-        """Where PATH finds a program (Windows: with PATHEXT); absent: nowhere. Without PATH, the system's own folders."""
+        """Where PATH finds a program (Windows: with its endings); absent: nowhere. Without PATH, the system's own
+        folders; entries of PATH that are no absolute path are passed over."""
         ...
 
     def start(
@@ -172,9 +173,13 @@ class System(Protocol):
         """`start(...).result()`."""
         ...
 
+    def nvml_library(self) -> Fact[str]:
+        """Path of the NVML library that the loader would find; absent: there is none, and no use in asking NVML."""
+        ...
+
     def start_nvml(self, timeout: float) -> RunningQuery:
-        """Asks NVML everything at once through nvidia-ml-py; see `system.nvml` for the shape of the answer. Absent:
-        there is no NVML library (no process is started then)."""
+        """Asks NVML everything at once through nvidia-ml-py, in a process of its own; see `system.nvml` for the shape
+        of the answer."""
         ...
 
     def registry_value(self, key: str, name: str) -> Fact[Any]:
