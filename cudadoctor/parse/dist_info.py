@@ -1,0 +1,184 @@
+r"""Installed distributions, by the names and small files in site-packages.
+
+torch-2.14.1+cu126.dist-info              name and version of a wheel; torch-2.14.1.egg-info of an old one
+~orch-2.6.0.dist-info                     left behind by an interrupted upgrade
+METADATA                                  Name: torch / Version: 2.14.1 / Requires-Dist: triton==3.7.0;
+platform_system == "Linux"
+INSTALLER                                 pip, uv, conda
+direct_url.json                           {"url": "file:///home/me/torch", "dir_info": {"editable": true}}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .errors import unlike
+from .markers import normalise_name
+
+__all__ = [
+    "DirectUrl",
+    "Distribution",
+    "Requirement",
+    "normalise_name",
+    "parse_direct_url",
+    "parse_dist_info_name",
+    "parse_metadata",
+    "parse_requirement",
+    "parse_wheel_name",
+]
+
+
+class Distribution(NamedTuple):
+    """From a folder's name: the normalised name (PEP 503), the version as written, the folder itself.
+
+    `is_leftover`: pip renamed the folder ("~orch-...") while replacing it and never came back.
+    """
+
+    name: str
+    version: str
+    folder: str
+    is_leftover: bool
+
+
+def parse_dist_info_name(folder: str) -> Distribution | None:
+    """ "torch-2.14.1+cu126.dist-info" -> Distribution; None for every other name. Never fails."""
+    found = re.fullmatch(
+        r"([~-]?)([A-Za-z0-9][\w.-]{0,200}?)-([0-9][\w.+!]{0,100})(?:-py[0-9.]{1,6})?\.(?:dist-info|egg-info)",
+        folder,
+        re.ASCII,
+    )
+    if found is None:
+        return None
+    return Distribution(normalise_name(found.group(2)), found.group(3), folder, bool(found.group(1)))
+
+
+class Requirement(NamedTuple):
+    """One Requires-Dist: normalised name, extras, specifier ("" for none), marker ("" for none), URL or None."""
+
+    name: str
+    extras: list[str]
+    specifier: str
+    marker: str
+    url: str | None
+
+
+def parse_requirement(text: str) -> Requirement:
+    """ "nvidia-cudnn-cu12==9.1.0.70; platform_system == 'Linux'" -> Requirement. ParseError for anything else.
+
+    Old metadata puts the specifier into brackets: "numpy (>=1.21)".
+    """
+    body, _, marker = text.strip()[:2000].partition(";")
+    found = re.fullmatch(
+        r"([A-Za-z0-9][\w.-]{0,200})\s{0,10}(?:\[([^\]]{0,300})\])?\s{0,10}(.*)", body.strip(), re.ASCII
+    )
+    if found is None:
+        raise unlike("a requirement", text)
+    name, extras, rest = found.group(1), found.group(2), found.group(3).strip()
+    url: str | None = None
+    if rest.startswith("@"):
+        url, rest = rest[1:].strip(), ""
+        if " ;" in text:  # a URL may hold a semicolon; the marker comes after a blank
+            _, _, marker = text.partition(" ;")
+    elif rest.startswith("(") and rest.endswith(")"):
+        rest = rest[1:-1]
+    specifier = re.sub(r"\s+", "", rest)
+    if specifier and not re.fullmatch(r"(?:(?:===|==|~=|!=|<=|>=|<|>)[\w.*+!-]{1,100},?){1,30}", specifier, re.ASCII):
+        raise unlike("a requirement", text)
+    names = [normalise_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()]
+    return Requirement(normalise_name(name), names, specifier, marker.strip(), url)
+
+
+class Metadata(NamedTuple):
+    """The headers of METADATA that were asked for; `requirements` hold those that can be read."""
+
+    name: str
+    version: str
+    requires_python: str | None
+    requirements: list[Requirement]
+
+
+def parse_metadata(text: str, only: Iterable[str] | None = None) -> Metadata:
+    """METADATA or PKG-INFO up to its description. ParseError without Name and Version.
+
+    With `only` (normalised names, or starts of them ending in "*": "nvidia-*") just those requirements are read.
+    """
+    exact, starts = set(), []
+    for wanted in only or ():
+        if wanted.endswith("*"):
+            starts.append(wanted[:-1])
+        else:
+            exact.add(wanted)
+    headers: dict[str, str] = {}
+    requirements: list[Requirement] = []
+    for line in text.splitlines():
+        if not line.strip():
+            break
+        key, colon, value = line.partition(":")
+        if not colon or key[:1].isspace():
+            continue
+        key = key.lower()
+        if key in ("name", "version", "requires-python"):
+            headers.setdefault(key, value.strip())
+        elif key == "requires-dist":
+            first = re.match(r"\s*([A-Za-z0-9][\w.-]{0,200})", value, re.ASCII)
+            if first is None:
+                continue
+            name = normalise_name(first.group(1))
+            if only is not None and name not in exact and not name.startswith(tuple(starts)):
+                continue
+            try:
+                requirements.append(parse_requirement(value))
+            except ValueError:
+                continue
+    if not headers.get("name") or not headers.get("version"):
+        raise unlike("a distribution's METADATA", text.strip())
+    return Metadata(headers["name"], headers["version"], headers.get("requires-python"), requirements)
+
+
+class DirectUrl(NamedTuple):
+    """Where a distribution came from when not from an index. `kind`: "archive", "vcs", "directory"."""
+
+    url: str
+    kind: str
+    editable: bool
+
+
+def parse_direct_url(text: str) -> DirectUrl:
+    """direct_url.json (PEP 610). ParseError when it is none."""
+    import json
+
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise unlike("a direct_url.json", text.strip()) from None
+    url = document.get("url") if isinstance(document, dict) else None
+    if not isinstance(url, str):
+        raise unlike("a direct_url.json", text.strip())
+    folder = document.get("dir_info")
+    kind = "vcs" if "vcs_info" in document else "directory" if isinstance(folder, dict) else "archive"
+    return DirectUrl(url, kind, isinstance(folder, dict) and folder.get("editable") is True)
+
+
+class WheelName(NamedTuple):
+    """A wheel's file name in its parts; each tag may hold several, joined by dots
+    ("manylinux_2_17_x86_64.manylinux2014_x86_64").
+    """
+
+    name: str
+    version: str
+    python: str
+    abi: str
+    platform: str
+
+
+def parse_wheel_name(text: str) -> WheelName:
+    """ "torch-2.14.1+cu126-cp312-cp312-manylinux_2_28_x86_64.whl" -> WheelName. ParseError for anything else."""
+    found = re.fullmatch(
+        r"([^-]{1,200})-([^-]{1,100})(?:-[0-9][^-]{0,60})?-([^-]{1,100})-([^-]{1,100})-([^-]{1,200})\.whl", text.strip()
+    )
+    if found is None:
+        raise unlike("a wheel's file name", text)
+    name, version, python, abi, platform = found.groups()
+    return WheelName(normalise_name(name), version.replace("%2B", "+").replace("%2b", "+"), python, abi, platform)

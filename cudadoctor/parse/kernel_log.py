@@ -1,0 +1,270 @@
+"""Kernel log lines about NVIDIA devices -> events.
+
+Lines come with `[ seconds]`, `[date]` (dmesg -T), `Mon DD HH:MM:SS host kernel: ` (journal), an ISO time, or bare. One
+message of the NVIDIA module spans up to five lines, each beginning with NVRM: after its own or no time:
+
+    [  812.123456] NVRM: API mismatch: the client has the version 535.183.01, but
+    [  812.123456] NVRM: this kernel module has the version 535.161.07.  Please
+    [ 9000.123456] NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+    [    5.123456] NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x26:0x56:1482)
+    [    2.123456] Loading of module with unavailable key is rejected
+    modprobe: ERROR: could not insert 'nvidia': Key was rejected by service
+
+A network card's "XID 541" and the harmless "module verification failed ... tainting kernel" are no faults; the latter
+is
+reported as an event of its own kind so that nobody takes it for one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Optional
+
+from .pci import normalise_bus_id
+
+# Kinds of events.
+XID = "xid"  # values: number, detail
+API_MISMATCH = "api-mismatch"  # values: client, module
+MODULE_LOADED = "module-loaded"  # values: version, flavour
+DEVICE_TAKEN = "device-taken"  # another driver (nouveau) owns the card; values: drivers
+NEEDS_OPEN_MODULE = "needs-open-module"
+NEEDS_PROPRIETARY_MODULE = "needs-proprietary-module"
+NEEDS_LEGACY_DRIVER = "needs-legacy-driver"  # values: branch
+INIT_FAILED = "init-failed"  # values: codes
+FIRMWARE_MISSING = "firmware-missing"  # values: file
+BAR_INVALID = "bar-invalid"
+OFF_THE_BUS = "off-the-bus"
+BOUND_TO_VFIO = "bound-to-vfio"
+KEY_REJECTED = "key-rejected"  # values: module where the text names it
+UNSIGNED_LOADED = "unsigned-loaded"  # harmless
+WRONG_KERNEL = "wrong-kernel"  # vermagic or symbols of another kernel; values: module, built_for, running
+MODULE_NOT_FOUND = "module-not-found"  # values: module, kernel
+NO_SUCH_DEVICE = "no-such-device"  # values: module
+NOUVEAU_PROBED = "nouveau-probed"
+PCIE_ERROR = "pcie-error"  # values: severity where the text names it
+NO_POWER_STATE = "no-power-state"
+PROCESS_KILLED = "process-killed"  # the OOM killer; values: pid, name, scope (system, cgroup)
+LOG_UNREADABLE = "log-unreadable"
+
+_BUS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
+
+
+class KernelEvent(NamedTuple):
+    """One event.
+
+    `seconds` since boot where the line has them; `bus_id` in the /sys spelling; `text` the first line, bare.
+    """
+
+    kind: str
+    text: str
+    bus_id: str | None
+    seconds: float | None
+    values: dict[str, str]
+
+
+def parse_kernel_log(text: str) -> list[KernelEvent]:
+    """The events of a log, in order. Lines about anything else are passed over. Never fails."""
+    lines: list[tuple[float | None, str]] = []
+    for raw in text.splitlines():
+        if _INTERESTING(raw):
+            lines.append(_bare(raw[:2000]))
+    events: list[KernelEvent] = []
+    for number, (seconds, line) in enumerate(lines):
+        event = _event(line, [later for _, later in lines[number + 1 : number + 6]])
+        if event is not None:
+            kind, bus, values = event
+            events.append(KernelEvent(kind, line, _bus(bus), seconds, values))
+    return events
+
+
+def _INTERESTING(line: str) -> bool:
+    # A boot log has thousands of lines; plain containment is much cheaper than the expressions below.
+    return any(word in line for word in _WORDS)
+
+
+_WORDS = (
+    "NVRM",
+    "nvidia",
+    "NVIDIA",
+    "nouveau",
+    "is rejected",
+    "rejected by service",
+    "Required key not available",
+    "kernel_lockdown",
+    "Out of memory",
+    "out of memory: Killed",
+    "PCIe Bus Error",
+    "dmesg: ",
+)
+
+
+def _bare(line: str) -> tuple[float | None, str]:
+    found = re.match(r"\s{0,40}(?:<[0-9]{1,3}>)?\[\s{0,8}([0-9]{1,9}\.[0-9]{1,9})\]\s?", line, re.ASCII)
+    if found:
+        return float(found.group(1)), line[found.end() :].strip()
+    found = re.match(r"\s{0,40}\[[A-Z][a-z]{2} [A-Z][a-z]{2}\s{1,2}[0-9]{1,2} [0-9:]{8} [0-9]{4}\]\s?", line, re.ASCII)
+    if found:
+        return None, line[found.end() :].strip()
+    found = re.match(
+        r"\s{0,40}(?:[A-Z][a-z]{2}\s{1,2}[0-9]{1,2} [0-9:]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}T\S{8,40}) \S{1,255} kernel: ",
+        line,
+        re.ASCII,
+    )
+    if found:
+        seconds, rest = (
+            _bare(line[found.end() :]) if line[found.end() :].startswith("[") else (None, line[found.end() :])
+        )
+        return seconds, rest.strip()
+    return None, line.strip()
+
+
+def _bus(text: str | None) -> str | None:
+    return normalise_bus_id(text) if text else None
+
+
+_Event = tuple[str, Optional[str], dict[str, str]]
+
+
+def _event(line: str, later: list[str]) -> _Event | None:
+    if line.startswith("NVRM:"):
+        return _nvrm(line[5:].strip(), [text[5:].strip() for text in _run_of_nvrm(later)])
+    return _modules(line) or _bus_and_memory(line)
+
+
+def _run_of_nvrm(lines: list[str]) -> list[str]:
+    run: list[str] = []
+    for line in lines:
+        if not line.startswith("NVRM:"):
+            break
+        run.append(line)
+    return run
+
+
+def _nvrm(text: str, later: list[str]) -> _Event | None:
+    found = re.match(r"Xid \((?:PCI:)?([0-9a-fA-F:.]{5,24})\): ([0-9]{1,4})(?:, ?(.*))?$", text, re.ASCII)
+    if found and re.fullmatch(_BUS, found.group(1), re.ASCII):
+        return XID, found.group(1), {"number": found.group(2), "detail": (found.group(3) or "").strip()}
+    if text.startswith("API mismatch:"):
+        return _api_mismatch(" ".join([text, *later[:4]]))
+    if "NVIDIA UNIX" in text and "Kernel Module" in text:
+        from .errors import ParseError
+        from .kernel import parse_nvrm_version
+
+        try:
+            loaded = parse_nvrm_version(text)
+        except ParseError:
+            return None
+        return MODULE_LOADED, None, {"version": loaded.version, "flavour": loaded.flavour}
+    if text.startswith("The NVIDIA probe routine was not called"):
+        joined = " ".join(later[:4])
+        drivers = re.search(r"a driver such as:\s{0,20}(.{1,100}?)\s{1,20}was loaded", joined)
+        return DEVICE_TAKEN, None, {"drivers": drivers.group(1).strip(" ,")} if drivers else {}
+    if text.startswith("The NVIDIA") and ("installed in this system" in " ".join([text, *later[:1]])):
+        return _unsupported(" ".join([text, *later[:5]]))
+    if "RmInitAdapter failed" in text or re.match(r"(?:GPU \S{1,24}: )?rm_init_adapter\b.{0,30}failed", text):
+        codes = re.search(r"\((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8}:[0-9]{1,8})\)", text, re.ASCII)
+        return INIT_FAILED, _first_bus(text), {"codes": codes.group(1)} if codes else {}
+    if "Cannot attach gpu" in text or "Cannot pre-initialize the device" in text or "failed to copy vbios" in text:
+        return INIT_FAILED, _first_bus(text), {}
+    if "No firmware image found" in text:
+        return FIRMWARE_MISSING, _first_bus(text), {}
+    if "PCI I/O region assigned to your NVIDIA device is invalid" in text:
+        return BAR_INVALID, _first_bus(" ".join([text, *later[:1]])), {}
+    if "has fallen off the bus" in text:
+        return OFF_THE_BUS, _first_bus(text), {}
+    if "already bound to vfio-pci" in text:
+        return BOUND_TO_VFIO, _first_bus(text), {}
+    return None
+
+
+def _api_mismatch(joined: str) -> _Event:
+    version = r"([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})"
+    client = re.search(rf"(?:the client|pid [0-9]{{1,10}}\)) has the version {version}", joined, re.ASCII)
+    module = re.search(rf"this kernel module has the version {version}", joined, re.ASCII)
+    values: dict[str, str] = {}
+    if client:
+        values["client"] = client.group(1)
+    if module:
+        values["module"] = module.group(1)
+    return API_MISMATCH, None, values
+
+
+def _unsupported(joined: str) -> _Event | None:
+    bus = _first_bus(joined)
+    if "requires use of the NVIDIA open kernel modules" in joined:
+        return NEEDS_OPEN_MODULE, bus, {}
+    if "not supported by open nvidia.ko" in joined:
+        return NEEDS_PROPRIETARY_MODULE, bus, {}
+    legacy = re.search(r"supported through the NVIDIA ([0-9]{2,4})\.[0-9xX]{1,3} Legacy", joined, re.ASCII)
+    if legacy:
+        return NEEDS_LEGACY_DRIVER, bus, {"branch": legacy.group(1)}
+    return None
+
+
+def _first_bus(text: str) -> str | None:
+    found = re.search(_BUS, text, re.ASCII)
+    return found.group(1) if found else None
+
+
+def _modules(line: str) -> _Event | None:
+    if line.startswith("dmesg:") and ("not permitted" in line or "denied" in line):
+        return LOG_UNREADABLE, None, {}
+    found = re.search(r"could not insert (?:module |')?([\w-]{1,60})", line, re.ASCII)
+    module = {"module": found.group(1).replace("-", "_")} if found else {}
+    if module and not module["module"].startswith(("nvidia", "nouveau")):
+        return None
+    if re.search(
+        r"Key was rejected by service|Required key not available|module with unavailable key is rejected|"
+        r"unsigned module is rejected|unsigned module loading is restricted",
+        line,
+    ):
+        return KEY_REJECTED, None, module
+    if module and "No such device" in line:
+        return NO_SUCH_DEVICE, None, module
+    if module and ("Exec format error" in line or "Invalid module format" in line):
+        return WRONG_KERNEL, None, module
+    found = re.search(
+        r"\b(nvidia\w{0,30}): version magic '([^'\s]{1,100})[^']{0,200}' should be '([^'\s]{1,100})", line, re.ASCII
+    )
+    if found:
+        return WRONG_KERNEL, None, {"module": found.group(1), "built_for": found.group(2), "running": found.group(3)}
+    found = re.match(r"(nvidia\w{0,30}): (?:disagrees about version of symbol|Unknown symbol) ", line, re.ASCII)
+    if found:
+        return WRONG_KERNEL, None, {"module": found.group(1)}
+    found = re.search(
+        r"FATAL: Module (nvidia[\w-]{0,30}|nouveau) not found in directory \S{0,80}/lib/modules/(\S{1,100})",
+        line,
+        re.ASCII,
+    ) or re.search(
+        r"FATAL: Module (nvidia[\w-]{0,30}|nouveau) not found in directory /lib/modules/(\S{1,100})", line, re.ASCII
+    )
+    if found:
+        return MODULE_NOT_FOUND, None, {"module": found.group(1).replace("-", "_"), "kernel": found.group(2)}
+    if re.match(r"nvidia\S{0,30}: module verification failed", line, re.ASCII):
+        return UNSIGNED_LOADED, None, {}
+    return None
+
+
+def _bus_and_memory(line: str) -> _Event | None:
+    found = re.match(rf"nouveau {_BUS}: NVIDIA ", line, re.ASCII)
+    if found:
+        return NOUVEAU_PROBED, found.group(1), {}
+    found = re.match(rf"nvidia {_BUS}: Direct firmware load for (\S{{1,200}}) failed", line, re.ASCII)
+    if found:
+        return FIRMWARE_MISSING, found.group(1), {"file": found.group(2)}
+    found = re.match(rf"nvidia {_BUS}: Unable to change power state from \S{{1,10}} to D0", line, re.ASCII)
+    if found:
+        return NO_POWER_STATE, found.group(1), {}
+    found = re.match(rf"nvidia: probe of {_BUS} failed with error", line, re.ASCII)
+    if found:
+        return INIT_FAILED, found.group(1), {}
+    found = re.search(rf"{_BUS}: PCIe Bus Error: severity=([^,]{{1,40}})", line, re.ASCII)
+    if found:
+        return PCIE_ERROR, found.group(1), {"severity": found.group(2).strip()}
+    found = re.search(
+        r"\b(Memory cgroup out of memory|Out of memory): Killed process ([0-9]{1,10}) \(([^)]{0,64})\)", line, re.ASCII
+    )
+    if found:
+        scope = "cgroup" if found.group(1).startswith("Memory") else "system"
+        return PROCESS_KILLED, None, {"pid": found.group(2), "name": found.group(3), "scope": scope}
+    return None

@@ -1,0 +1,558 @@
+"""What nvidia-smi prints: its table, its failures, -L and --query-gpu CSV.
+
+The table (drivers to R595; the number of columns changed at 535 and at 550, `CUDA Version` came with 410, the third
+line of a GPU with 450, the Windows column is `TCC/WDDM` or `Driver-Model`):
+
+    +-----------------------------------------------------------------------------------------+
+    | NVIDIA-SMI 580.95.05              Driver Version: 580.95.05      CUDA Version: 13.0     |
+    +-----------------------------------------+------------------------+----------------------+
+    | GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+    | Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+    |                                         |                        |               MIG M. |
+    |=========================================+========================+======================|
+    |   0  NVIDIA GeForce RTX 4060 ...    On  |   00000000:01:00.0 Off |                  N/A |
+    | 30%   45C    P8             30W /  115W |     257MiB /   8188MiB |      0%      Default |
+    |                                         |                        |                  N/A |
+    |   1  ERR!                          ERR! |   00000000:02:00.0ERR! |                  N/A |
+    |ERR!  ERR! ERR!             ERR! / ERR!  | Unknown Error          |    ERR!         ERR! |
+
+From R610 on the banner is `| NVIDIA-SMI 610.43.02   KMD Version: 610.43.02   CUDA UMD Version: 13.3 |`.
+
+Under WSL the first number is the Linux tool's and the second is the Windows driver's: that they differ is normal there.
+"CUDA Version" is the newest CUDA that this driver serves. It is no toolkit.
+
+Cells are read by their order between the bars, never by their column: pasting collapses blanks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .errors import unlike
+
+KNOWN = "known"
+ABSENT = "absent"
+UNKNOWN = "unknown"
+
+
+class Cell(NamedTuple):
+    """One printed field.
+
+    known: `text` is the value, without its unit, which stands in `unit`. absent: the device has no such thing ("N/A",
+    "[Not Supported]"). unknown: it could not be read ("ERR!", "[GPU is lost]", "[Insufficient Permissions]"). Outside
+    known,
+    `text` is what was printed.
+    """
+
+    state: str
+    text: str
+    unit: str = ""
+
+    @property
+    def value(self) -> str | None:
+        """The text of a known cell, else None."""
+        return self.text if self.state == KNOWN else None
+
+    @property
+    def number(self) -> float | None:
+        """The number of a known cell, else None."""
+        if self.state == KNOWN and re.fullmatch(r"[0-9]{1,18}(?:\.[0-9]{1,9})?", self.text, re.ASCII):
+            return float(self.text)
+        return None
+
+    @property
+    def integer(self) -> int | None:
+        """The whole number of a known cell, else None."""
+        number = self.number
+        return None if number is None else int(number)
+
+
+NOT_PRINTED = Cell(UNKNOWN, "")
+
+_ABSENT_TEXTS = ("n/a", "not supported", "not available", "not available in wddm driver model", "deprecated")
+
+
+def cell(text: str) -> Cell:
+    """One printed field -> Cell: "81920MiB", "61.50 W", "[N/A]", "ERR!", ... Never fails."""
+    text = text.strip()
+    bare = text[1:-1].strip() if text.startswith("[") and text.endswith("]") else text
+    lowered = bare.lower()
+    if not bare:
+        return NOT_PRINTED
+    if lowered in _ABSENT_TEXTS:
+        return Cell(ABSENT, bare)
+    if lowered.startswith("err!") or (bare is not text) or lowered in _UNREADABLE_TEXTS:
+        return Cell(UNKNOWN, bare)
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?(MiB|GiB|kB|KiB|W|C|%|MHz|us)", text, re.ASCII)
+    if found:
+        return Cell(KNOWN, found.group(1), found.group(2))
+    return Cell(KNOWN, text)
+
+
+_UNREADABLE_TEXTS = (
+    "unknown error",
+    "gpu is lost",
+    "insufficient permissions",
+    "not found",
+    "gpu requires reset",
+    "reset required",
+    "timeout",
+    "no permission",
+    "?",
+)
+
+
+class SmiProcess(NamedTuple):
+    """One row of the process list. Memory is absent under Windows' WDDM; instances are None outside MIG."""
+
+    gpu: int
+    gpu_instance: int | None
+    compute_instance: int | None
+    pid: int
+    kind: str  # "C", "G", "C+G", "M+C"
+    name: str  # may be cut at its front: "...y\\SearchHost.exe"
+    memory_mib: Cell
+
+
+class SmiMigDevice(NamedTuple):
+    """One MIG device, memory in MiB (used, total)."""
+
+    gpu: int
+    gpu_instance: int
+    compute_instance: int
+    device: int
+    memory_used_mib: Cell
+    memory_total_mib: Cell
+
+
+class SmiGpu(NamedTuple):
+    """One GPU of the table. Temperatures in degrees C, power in W, memory in MiB, shares in %."""
+
+    gpu: int
+    name: Cell
+    name_is_cut: bool  # "NVIDIA GeForce RTX 4060 ...": may go on as Laptop, Ti, SUPER; never complete it by guessing
+    persistence: Cell  # On, Off; absent where the column holds the driver model
+    driver_model: Cell  # WDDM, TCC, MCDM; absent on Linux
+    bus_id: Cell
+    display_active: Cell
+    ecc_errors: Cell  # volatile uncorrected count; known "Off": ECC could be switched on; absent: the GPU has none
+    fan_percent: Cell
+    temperature: Cell
+    performance_state: Cell
+    power_watts: Cell
+    power_limit_watts: Cell
+    memory_used_mib: Cell  # absent: unified memory (GB10, Jetson), no fault
+    memory_total_mib: Cell
+    utilization_percent: Cell
+    compute_mode: Cell  # Default, E. Process, E. Thread, Prohibited
+    mig_mode: Cell  # Enabled, Disabled
+    mig_change_pending: bool
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether the driver could not answer for this GPU (ERR! in its name, temperature, power or memory)."""
+        fields = (self.name, self.temperature, self.power_watts, self.memory_used_mib, self.display_active)
+        return any(field.state == UNKNOWN and field.text != "" for field in fields)
+
+
+class SmiTable(NamedTuple):
+    """One whole table.
+
+    `layout` is "classic" or "kmd" (R610 and newer). `processes` is None where the table has no process section (cut
+    off);
+    an empty tuple means that it says that there are none, which in a container proves nothing.
+    """
+
+    smi_version: str
+    driver_version: Cell
+    cuda_version: Cell
+    layout: str
+    gpus: tuple[SmiGpu, ...]
+    mig_devices: tuple[SmiMigDevice, ...]
+    processes: tuple[SmiProcess, ...] | None
+
+
+def parse_table(text: str) -> SmiTable:
+    """The last table in the text (`nvidia-smi -l` prints many). ParseError when there is none."""
+    tables = parse_tables(text)
+    if not tables:
+        raise unlike("nvidia-smi's table", text.strip())
+    return tables[-1]
+
+
+def parse_tables(text: str) -> list[SmiTable]:
+    """Every table in the text, in order; none is an empty list. Never fails."""
+    tables: list[SmiTable] = []
+    reader: _TableReader | None = None
+    for line in text.splitlines():
+        if len(line) > 2000:
+            continue
+        banner = re.search(r"NVIDIA-SMI\s{1,20}([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})\b(?!\s*:)", line, re.ASCII)
+        if banner and "ersion:" in line:
+            if reader is not None:
+                tables.append(reader.finish())
+            reader = _TableReader(line, banner.group(1))
+        elif reader is not None:
+            reader.feed(line)
+    if reader is not None:
+        tables.append(reader.finish())
+    return tables
+
+
+def _version_cell(line: str, label: str) -> Cell:
+    found = re.search(label + r"\s{0,20}:\s{0,20}([^\s|]{1,40})", line, re.ASCII)
+    if found is None:
+        return NOT_PRINTED
+    value = found.group(1)
+    if value.upper() == "N/A":
+        return Cell(ABSENT, value)
+    # "535.xx" stands in made-up tables: that is no number.
+    return Cell(KNOWN if re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6}){1,3}", value, re.ASCII) else UNKNOWN, value)
+
+
+_PAIR = r"(\S{1,30}?)\s{0,40}/\s{0,40}(\S{1,30})"
+
+
+class _TableReader:
+    """Reads the lines below one banner."""
+
+    def __init__(self, banner: str, smi_version: str) -> None:
+        self.smi_version = smi_version
+        kmd = "KMD Version" in banner
+        self.layout = "kmd" if kmd else "classic"
+        self.driver = _version_cell(banner, "KMD Version" if kmd else "Driver Version")
+        self.cuda = _version_cell(banner, r"CUDA (?:UMD )?Version")
+        if self.cuda is NOT_PRINTED and not kmd:
+            self.cuda = Cell(ABSENT, "")  # drivers before 410 have no such field
+        self.driver_model_column = False
+        self.section = "gpus"
+        self.rows: list[list[list[str]]] = []
+        self.mig: list[SmiMigDevice] = []
+        self.processes: list[SmiProcess] | None = None
+
+    def feed(self, line: str) -> None:
+        start = line.find("|")
+        if start < 0:
+            return
+        cells = line[start + 1 :].rstrip()
+        parts = [part.strip() for part in (cells[:-1] if cells.endswith("|") else cells).split("|")]
+        first = parts[0]
+        if first.startswith("Processes:"):
+            self.section, self.processes = "processes", []
+        elif first.startswith("MIG devices:"):
+            self.section = "mig"
+        elif first.startswith("GPU") and "Name" in first and self.section == "gpus":
+            self.driver_model_column = "WDDM" in first or "Driver-Model" in first
+        elif self.section == "gpus" and len(parts) == 3:
+            self._gpu_line(parts)
+        elif self.section == "mig" and len(parts) >= 2:
+            self._mig_line(parts)
+        elif self.section == "processes" and len(parts) == 1:
+            self._process_line(first)
+
+    def _gpu_line(self, parts: list[str]) -> None:
+        if "=" in parts[0] and not parts[0].strip("=+"):
+            return
+        if re.match(r"[0-9]{1,4}\s{1,40}\S", parts[0], re.ASCII):
+            self.rows.append([parts])
+        elif self.rows and len(self.rows[-1]) < 3:
+            self.rows[-1].append(parts)
+
+    def _mig_line(self, parts: list[str]) -> None:
+        ids = parts[0].split()
+        if len(ids) != 4 or not all(re.fullmatch(r"[0-9]{1,6}", part, re.ASCII) for part in ids):
+            return
+        used, total = _pair(parts[1])
+        gpu, instance, compute, device = (int(part) for part in ids)
+        self.mig.append(SmiMigDevice(gpu, instance, compute, device, used, total))
+
+    def _process_line(self, line: str) -> None:
+        assert self.processes is not None
+        number = r"[0-9]{1,10}"
+        found = re.match(
+            rf"({number})\s{{1,40}}(?:(N/A|{number})\s{{1,40}}(N/A|{number})\s{{1,40}})?"
+            rf"({number})\s{{1,40}}([A-Z](?:\+[A-Z]){{0,2}})\s{{1,40}}(\S.*)",
+            line,
+            re.ASCII,
+        )
+        if found is None:
+            return
+        gpu, instance, compute, pid, kind, rest = found.groups()
+        name, memory = rest.strip(), NOT_PRINTED
+        pieces = name.rsplit(None, 1)
+        if len(pieces) == 2 and re.fullmatch(r"[0-9]{1,18}MiB|N/A|ERR!", pieces[1], re.ASCII):
+            name, memory = pieces[0].strip(), cell(pieces[1])
+        self.processes.append(
+            SmiProcess(int(gpu), _instance(instance), _instance(compute), int(pid), kind, name, memory)
+        )
+
+    def finish(self) -> SmiTable:
+        gpus = tuple(_gpu(rows, self.driver_model_column) for rows in self.rows)
+        processes = None if self.processes is None else tuple(self.processes)
+        return SmiTable(self.smi_version, self.driver, self.cuda, self.layout, gpus, tuple(self.mig), processes)
+
+
+def _instance(text: str | None) -> int | None:
+    return int(text) if text and text != "N/A" else None
+
+
+def _pair(text: str) -> tuple[Cell, Cell]:
+    found = re.fullmatch(_PAIR, text.strip(), re.ASCII)
+    if found is None:
+        only = cell(text)  # "Not Supported", "Unknown Error", "N/A" stand for both
+        return (NOT_PRINTED, NOT_PRINTED) if only.state == KNOWN else (only, only)
+    return cell(found.group(1)), cell(found.group(2))
+
+
+def _gpu(rows: list[list[str]], driver_model_column: bool) -> SmiGpu:
+    left, middle, right = rows[0]
+    index, _, rest = left.partition(" ")
+    name, mode = rest.strip(), ""
+    for ending in ("On", "Off", "N/A", "ERR!", "WDDM", "TCC", "MCDM"):
+        if name.endswith(" " + ending):
+            name, mode = name[: -len(ending)].strip(), ending
+            break
+    is_model = mode in ("WDDM", "TCC", "MCDM") or driver_model_column
+    absent = Cell(ABSENT, "")
+    bus = re.match(
+        r"(ERR!|N/A|[0-9A-Fa-f]{1,8}(?::[0-9A-Fa-f]{1,2}){1,2}\.[0-9A-Fa-f])\s{0,40}(\S{1,20})?", middle, re.ASCII
+    )
+    bus_cell, display = (cell(bus.group(1)), cell(bus.group(2) or "")) if bus else (NOT_PRINTED, NOT_PRINTED)
+
+    fan = temperature = state = power = limit = used = total = util = compute = NOT_PRINTED
+    if len(rows) > 1:
+        left, middle, second_right = rows[1]
+        # A field is a number with its unit, N/A or ERR!; the fan may touch the bar, the power touches the slash.
+        found = re.match(
+            r"(\S{1,10})\s{1,40}(\S{1,10})\s{1,40}(\S{1,10})\s{1,60}(\S{1,30}?)\s{0,40}/\s{0,40}(\S{1,30})$",
+            left.replace("N/A", "N_A"),
+            re.ASCII,
+        )
+        if found:
+            fan, temperature, state, power, limit = (cell(part.replace("N_A", "N/A")) for part in found.groups())
+        used, total = _pair(middle)
+        pieces = second_right.split(None, 1)
+        util = cell(pieces[0]) if pieces else NOT_PRINTED
+        compute = cell(pieces[1]) if len(pieces) > 1 else NOT_PRINTED
+    mig, pending = absent, False
+    if len(rows) > 2:
+        text = rows[2][2]
+        pending = text.endswith("*")
+        mig = cell(text.rstrip("*"))
+    shown_name = cell(name)
+    return SmiGpu(
+        gpu=int(index),
+        name=shown_name,
+        name_is_cut=shown_name.state == KNOWN and name.endswith("..."),
+        persistence=absent if is_model else cell(mode),
+        driver_model=cell(mode) if is_model else absent,
+        bus_id=bus_cell,
+        display_active=display,
+        ecc_errors=cell(right),
+        fan_percent=fan,
+        temperature=temperature,
+        performance_state=state,
+        power_watts=power,
+        power_limit_watts=limit,
+        memory_used_mib=used,
+        memory_total_mib=total,
+        utilization_percent=util,
+        compute_mode=compute,
+        mig_mode=mig,
+        mig_change_pending=pending,
+    )
+
+
+# Failures. nvidia-smi writes them to stdout, and most of its codes are NVML's.
+
+DRIVER_NOT_LOADED = "driver-not-loaded"
+LIBRARY_NOT_FOUND = "library-not-found"
+VERSION_MISMATCH = "version-mismatch"
+NO_PERMISSION = "no-permission"
+GPU_LOST = "gpu-lost"
+UNKNOWN_ERROR = "unknown-error"
+NO_DEVICES = "no-devices"
+DEVICE_HANDLE = "device-handle"
+BAD_FIELD = "bad-field"
+BAD_OPTION = "bad-option"
+COMMAND_NOT_FOUND = "command-not-found"
+OTHER_NVML_ERROR = "other-nvml-error"
+
+_EXIT_CODES = {
+    4: NO_PERMISSION,
+    6: NO_DEVICES,
+    9: DRIVER_NOT_LOADED,
+    12: LIBRARY_NOT_FOUND,
+    15: GPU_LOST,
+    18: VERSION_MISMATCH,
+}
+
+
+class SmiFailure(NamedTuple):
+    """One failure.
+
+    `gpu` is the index or bus id that the text names; `library_version` that of NVML beside a mismatch.
+    """
+
+    kind: str
+    text: str
+    gpu: str | None = None
+    library_version: str | None = None
+
+
+def kind_of_exit_code(code: int) -> str | None:
+    """What an exit code alone says; None for 0 and for those that say nothing (255 and 2 stand for many things)."""
+    return _EXIT_CODES.get(code)
+
+
+def find_failures(text: str) -> list[SmiFailure]:
+    """Every failure text of nvidia-smi's in the output, in order. An empty list means none. Never fails.
+
+    A table with ERR! cells is no failure text: see SmiGpu.is_unreadable.
+    """
+    failures: list[SmiFailure] = []
+    for line in text.splitlines():
+        line = line.strip()
+        if not line or len(line) > 1000:
+            continue
+        library = re.match(r"NVML library version:\s{0,20}([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})", line, re.ASCII)
+        if library:
+            if failures and failures[-1].kind == VERSION_MISMATCH:
+                failures[-1] = failures[-1]._replace(library_version=library.group(1))
+            continue
+        failure = _failure(line)
+        if failure is not None:
+            failures.append(failure)
+    return failures
+
+
+def find_failure(text: str) -> SmiFailure | None:
+    """The first failure text in the output, or None."""
+    failures = find_failures(text)
+    return failures[0] if failures else None
+
+
+def _failure(line: str) -> SmiFailure | None:
+    if "couldn't communicate with the NVIDIA driver" in line:
+        return SmiFailure(DRIVER_NOT_LOADED, line)
+    if "couldn't find libnvidia-ml" in line or "couldn't find nvml.dll" in line:
+        return SmiFailure(LIBRARY_NOT_FOUND, line)
+    if line.startswith("No devices were found") or line.rstrip(".") == "No devices found":
+        return SmiFailure(NO_DEVICES, line)
+    found = re.search(r"Failed to initialize NVML:\s{0,20}(\S.*)", line, re.ASCII)
+    if found:
+        return SmiFailure(_nvml_kind(found.group(1)), line)
+    found = re.search(
+        r"Unable to determine the (?:device handle|product name) for gpu ?([0-9A-F:.]{1,24}?)\s{0,4}:\s{0,4}([A-Z].*)",
+        line,
+        re.ASCII | re.I,
+    )
+    if found:
+        kind = GPU_LOST if "GPU is lost" in found.group(2) else DEVICE_HANDLE
+        return SmiFailure(kind, line, gpu=found.group(1))
+    if re.match(r'Field "[^"]{0,200}" is not a valid field to query', line):
+        return SmiFailure(BAD_FIELD, line)
+    if line.startswith("Invalid combination of input arguments") or re.match(
+        r"ERROR: Option \S{1,80} is not recognized", line
+    ):
+        return SmiFailure(BAD_OPTION, line)
+    if re.search(
+        r"nvidia-smi: (?:command )?not found|command not found: nvidia-smi|'nvidia-smi' is not recognized", line
+    ):
+        return SmiFailure(COMMAND_NOT_FOUND, line)
+    return None
+
+
+def _nvml_kind(text: str) -> str:
+    for words, kind in (
+        ("Driver/library version mismatch", VERSION_MISMATCH),
+        ("Driver Not Loaded", DRIVER_NOT_LOADED),
+        ("could not load NVML library", LIBRARY_NOT_FOUND),
+        ("NVML Shared Library Not Found", LIBRARY_NOT_FOUND),
+        ("Insufficient Permissions", NO_PERMISSION),
+        ("GPU is lost", GPU_LOST),
+        ("Unknown Error", UNKNOWN_ERROR),
+    ):
+        if text.lower().startswith(words.lower()):
+            return kind
+    return OTHER_NVML_ERROR
+
+
+# nvidia-smi -L
+
+
+class ListedMig(NamedTuple):
+    """A MIG device below its GPU: profile "3g.20gb", its number, its UUID ("MIG-...")."""
+
+    profile: str
+    device: int
+    uuid: str
+
+
+class ListedGpu(NamedTuple):
+    """One line of -L; the name is whole here. A Jetson's UUID has no "GPU-" before it."""
+
+    gpu: int
+    name: str
+    uuid: str
+    mig: tuple[ListedMig, ...] = ()
+
+
+def parse_list(text: str) -> list[ListedGpu]:
+    """`nvidia-smi -L`:
+
+        GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-11111111-0000-4000-8000-000000000000)
+          MIG 3g.20gb     Device  0: (UUID: MIG-22222222-0000-5000-8000-000000000000)
+
+    No GPU line is an empty list: ask find_failures why ("No devices found.", "GPU is lost"). Never fails.
+    """
+    gpus: list[ListedGpu] = []
+    for line in text.splitlines():
+        line = line.strip()[:400]
+        found = re.match(r"GPU ([0-9]{1,4}): (.{1,200}) \(UUID: ([0-9A-Za-z./-]{1,100})\)$", line, re.ASCII)
+        if found:
+            gpus.append(ListedGpu(int(found.group(1)), found.group(2).strip(), found.group(3)))
+            continue
+        mig = re.match(
+            r"MIG (\S{1,40})\s{1,40}Device\s{1,40}([0-9]{1,4}):\s{0,40}\(UUID: ([0-9A-Za-z./-]{1,100})\)$",
+            line,
+            re.ASCII,
+        )
+        if mig and gpus:
+            device = ListedMig(mig.group(1), int(mig.group(2)), mig.group(3))
+            gpus[-1] = gpus[-1]._replace(mig=(*gpus[-1].mig, device))
+    return gpus
+
+
+# nvidia-smi --query-gpu=... --format=csv[,noheader][,nounits]
+
+
+def parse_csv(text: str, columns: Sequence[str]) -> list[dict[str, Cell]]:
+    """`--query-gpu` output, one dictionary a row, keyed by `columns` (the fields that were asked for, in order).
+
+        0, NVIDIA A100-SXM4-80GB, 535.261.03, 81920 MiB, [N/A]
+
+    A header row is passed over (its names may differ from those asked for). Lines with another number of cells are
+    not rows (warnings, failure texts) and are left out. ParseError when no row is left though there is text.
+    """
+    rows: list[dict[str, Cell]] = []
+    wanted = len(columns)
+    saw_header = False
+    for number, line in enumerate(line for line in text.splitlines() if line.strip()):
+        parts = [part.strip() for part in line.split(",")]
+        if len(parts) != wanted:
+            continue
+        if number == 0 and _is_header(parts, columns):
+            saw_header = True
+            continue
+        rows.append({name: cell(part) for name, part in zip(columns, parts)})
+    if not rows and not saw_header and text.strip():
+        raise unlike(f"nvidia-smi's CSV with {wanted} columns", text.strip())
+    return rows
+
+
+def _is_header(parts: Sequence[str], columns: Sequence[str]) -> bool:
+    bare = [part.split(" [")[0] for part in parts]
+    return any(part == name for part, name in zip(bare, columns))
