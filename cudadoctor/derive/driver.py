@@ -16,7 +16,7 @@ UNCLEAR = "unclear"
 
 
 def numbering(case: Case) -> str:
-    """Which system's driver numbers are meant: `windows` (also inside WSL, which the Windows driver serves) or `linux`."""
+    """Whose driver numbers are meant: `windows` (also inside WSL, which the Windows driver serves) or `linux`."""
     if case.value("system.os") == "windows" or case.fact("system.wsl").is_known:
         return "windows"
     return "linux"

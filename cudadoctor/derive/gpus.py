@@ -95,7 +95,8 @@ def _presence_in_wsl(case: Case) -> Presence:
         return Presence(PRESENT, "Windows' NVIDIA driver lends its libcuda to WSL", ("driver.libcuda",))
     if libraries.is_unknown:
         return Presence(UNCLEAR, libraries.reason, ("driver.libcuda",))
-    return Presence(UNCLEAR, "WSL shows a GPU only through Windows' driver, and there is none of its libraries", ("system.wsl",))
+    reason = "WSL shows a GPU only through Windows' driver, and there is none of its libraries"
+    return Presence(UNCLEAR, reason, ("system.wsl",))
 
 
 # -- one source each ----------------------------------------------------------------------------------------------
@@ -184,7 +185,8 @@ def _from_pci(case: Case, entry: dict[str, Any]) -> Gpu:
 
 
 def _from_procfs(case: Case) -> list[Gpu]:
-    return [_by_name(case, entry.get("model"), "procfs.gpus", entry.get("address")) for entry in case.value("procfs.gpus", [])]
+    entries = case.value("procfs.gpus", [])
+    return [_by_name(case, entry.get("model"), "procfs.gpus", entry.get("address")) for entry in entries]
 
 
 def _from_registry(case: Case) -> list[Gpu]:

@@ -1,0 +1,79 @@
+"""Which of the visible GPUs the installed torch holds code for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Optional
+
+from cudadoctor.derive.gpus import Gpu, gpus
+from cudadoctor.derive.wheel import CUDA, torch_build
+
+if TYPE_CHECKING:
+    from cudadoctor.derive.case import Case
+
+OLDER = "older"  # the GPU is older than everything that the build holds code for
+NEWER = "newer"
+BETWEEN = "between"  # the build has older and newer code, none of this GPU's kind
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """One GPU against torch's list. `answer` is yes, likely (by PTX), no or unknown; `gap` says where an uncovered GPU
+    stands to the list."""
+
+    gpu: Gpu
+    answer: str
+    reason: str
+    gap: Optional[str]
+
+
+def visible_gpus(case: Case) -> tuple[Gpu, ...]:
+    """The GPUs that CUDA would show: all, less those that CUDA_VISIBLE_DEVICES names away by number.
+
+    Only a list of NVML's numbers in PCI order can be followed; anything else leaves all of them in.
+    """
+    everything = case.derived(gpus)
+    wanted = case.value("env.CUDA_VISIBLE_DEVICES")
+    if not wanted or (case.value("env.CUDA_DEVICE_ORDER") != "PCI_BUS_ID" and _mixed(everything)):
+        return everything
+    numbers = [part.strip() for part in wanted.split(",")]
+    if not all(number.isdigit() for number in numbers):
+        return everything
+    chosen = tuple(gpu for gpu in everything if gpu.index is not None and str(gpu.index) in numbers)
+    return chosen or everything
+
+
+def _mixed(everything: tuple[Gpu, ...]) -> bool:
+    # CUDA numbers the fastest first, NVML by PCI address: among unlike cards a number does not say which is meant.
+    return len({gpu.compute_capability.value for gpu in everything}) > 1
+
+
+def coverage(case: Case) -> tuple[Coverage, ...]:
+    """Each visible GPU against the list of the installed torch; empty without a torch built with CUDA."""
+    build = case.derived(torch_build)
+    if build.kind != CUDA:
+        return ()
+    found = []
+    for gpu in visible_gpus(case):
+        if not gpu.compute_capability.is_known:
+            found.append(Coverage(gpu, "unknown", gpu.compute_capability.reason, None))
+            continue
+        if not build.sass.is_known:
+            found.append(Coverage(gpu, "unknown", build.sass.reason, None))
+            continue
+        capability = gpu.compute_capability.get()
+        sass = [target[len("sm_") :] for target in build.sass.get()]
+        ptx = [target[len("compute_") :] for target in (build.ptx.value or ())]
+        verdict = case.matrix.runs_on(sass, ptx, capability)
+        gap = _gap(sass, capability) if verdict.answer == "no" else None
+        found.append(Coverage(gpu, verdict.answer, verdict.reason, gap))
+    return tuple(found)
+
+
+def _gap(sass: list[str], capability: str) -> str:
+    major, _, minor = capability.partition(".")
+    own = int(major) * 10 + int(minor)
+    targets = [int(digits) for digits in ("".join(c for c in target if c.isdigit()) for target in sass) if digits]
+    if not targets or own < min(targets):
+        return OLDER
+    return NEWER if own > max(targets) else BETWEEN

@@ -1,0 +1,63 @@
+"""torch was built without CUDA
+
+What it checks
+    Whether the installed torch is a CUDA build at all, where this machine has an NVIDIA GPU or one was asked for. This
+    is the third of the three steps to take when torch.cuda.is_available() is False.
+
+Why it matters
+    A CPU build never sees a GPU, whatever driver and toolkit are installed. PyPI's torch for Windows and macOS is
+    always a CPU build; on Linux it comes from the CPU index, from a lock file, or from conda.
+
+How to fix
+    Install the same version from the index of a CUDA variant that fits GPU and driver. Name the local version
+    (torch==2.6.0+cu126): pip takes an installed 2.6.0+cpu for a good 2.6.0 and would leave it there.
+
+References
+    https://pytorch.org/get-started/locally/
+    https://pytorch.org/get-started/previous-versions/
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.gpus import NONE, PRESENT, gpus, presence
+from cudadoctor.derive.wheel import CPU, MISSING, ROCM, UNCLEAR, torch_build
+from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD302",
+    name="cpu-only-torch",
+    title="torch was built without CUDA",
+    severity=ERROR,
+    blame=ENVIRONMENT,
+    chain=True,
+    follows_from=("CD313", "CD314"),
+    precedence=31,
+)
+
+
+def judge(case: Case) -> Outcome:
+    build = case.derived(torch_build)
+    if build.kind == MISSING:
+        return case.skipped("torch is not installed")
+    if build.kind == UNCLEAR:
+        return case.undecided("cannot tell whether torch was built with CUDA", ("torch.version", "torch.cuda"))
+    evidence = ("torch.version", "torch.hip" if build.kind == ROCM else "torch.cuda")
+    if build.kind not in (CPU, ROCM):
+        return case.passed(f"torch {build.version} is built for CUDA {build.cuda}", evidence)
+    what = "for AMD's ROCm" if build.kind == ROCM else "without CUDA"
+    seen = case.derived(presence)
+    if seen.state == NONE:
+        return case.skipped(f"torch {build.version} is built {what}, which suits a machine without an NVIDIA GPU")
+    if seen.state != PRESENT:
+        return case.undecided(
+            f"torch {build.version} is built {what}; whether there is a GPU to use is not known", evidence
+        )
+    found = case.derived(gpus)
+    card = found[0].label if found else "an NVIDIA GPU"
+    return case.failed(
+        f"torch {build.version} is built {what}: it cannot use the {card} of this machine",
+        (*evidence, *seen.evidence),
+        data={"torch": build.version},
+        fixes=(Remedy("install-torch", {}),),
+        not_helping=("a CUDA toolkit (nvcc) or another driver: a CPU build never looks for a GPU",),
+    )

@@ -1,0 +1,71 @@
+"""Whether torch holds code for each GPU: what CD304 (too new) and CD305 (dropped) have in common."""
+
+from __future__ import annotations
+
+from cudadoctor.derive.coverage import OLDER, Coverage, coverage
+from cudadoctor.derive.wheel import CUDA, UNCLEAR, TorchBuild, torch_build
+from cudadoctor.rules.api import WARNING, Case, Outcome, Remedy
+
+
+def judge_gap(case: Case, gaps: tuple[str, ...]) -> Outcome:
+    """Fails for GPUs that torch has no code for and that stand to its list as `gaps` says.
+
+    Where another visible GPU is served it is a warning: the machine is of use.
+    """
+    build = case.derived(torch_build)
+    if build.kind == UNCLEAR:
+        return case.undecided("cannot tell which build of torch this is", ("torch.version",))
+    if build.kind != CUDA:
+        return case.skipped("no torch built with CUDA")
+    covered = case.derived(coverage)
+    if not covered:
+        return case.skipped("no GPU to hold against torch's list")
+    left_out = [entry for entry in covered if entry.answer == "no" and entry.gap in gaps]
+    if left_out:
+        return _failed(case, build, covered, left_out)
+    unclear = [entry for entry in covered if entry.answer == "unknown"]
+    if unclear:
+        return case.undecided(
+            f"cannot tell whether torch {build.version} has code for the {unclear[0].gpu.label}: {unclear[0].reason}",
+            (build.sass_fact, *unclear[0].gpu.facts),
+        )
+    names = ", ".join(dict.fromkeys(entry.gpu.label for entry in covered if entry.answer != "no"))
+    if not names:
+        return case.skipped("the gap is of the other kind")
+    by_ptx = any(entry.answer == "likely" for entry in covered)
+    how = " (through PTX that the driver compiles: slow at first)" if by_ptx else ""
+    return case.passed(f"torch {build.version} has code for {names}{how}", (build.sass_fact, *covered[0].gpu.facts))
+
+
+def _failed(case: Case, build: TorchBuild, covered: tuple[Coverage, ...], left_out: list[Coverage]) -> Outcome:
+    gpu = left_out[0].gpu
+    target = "sm_" + gpu.compute_capability.get().replace(".", "")
+    targets = build.sass.value or ()
+    span = f"it starts at {targets[0]}" if left_out[0].gap == OLDER else f"it ends at {targets[-1]}"
+    if not targets:
+        span = "it lists none"
+    elif left_out[0].gap not in (OLDER,) and target in targets:
+        span = "its list is for other parts"
+    served = [entry for entry in covered if entry.answer in ("yes", "likely")]
+    others = f" (the {served[0].gpu.label} beside it is served)" if served else ""
+    not_helping = [f"a newer driver: no driver brings code that torch {build.version} was built without"]
+    if left_out[0].gap == OLDER:
+        bound = case.matrix.last_branch_for(gpu.compute_capability.get())
+        if bound is not None:
+            not_helping = [
+                f"a newer driver: {bound.branch} is the last branch for this card, and no driver brings code that "
+                f"torch {build.version} was built without"
+            ]
+    return case.failed(
+        f"torch {build.version} has no code for this GPU: {span}, the {gpu.label} is {target}{others}",
+        (build.sass_fact, *gpu.facts),
+        severity=WARNING if served else None,
+        data={
+            "torch": build.version,
+            "sass": list(targets),
+            "ptx": list(build.ptx.value or ()),
+            "gpus": [{"name": entry.gpu.label, "target": target} for entry in left_out],
+        },
+        fixes=() if served else (Remedy("install-torch", {}),),
+        not_helping=not_helping,
+    )
