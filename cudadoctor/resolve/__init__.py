@@ -1,0 +1,29 @@
+"""The choice of the torch wheel for one machine: pure, exact, each answer with its reasons.
+
+`resolve(need, matrix)` answers any `Need`; `need` and `resolution` are the questions that rules and the plan ask of the
+examined machine (`case.derived(resolution)`).
+"""
+
+from __future__ import annotations
+
+from cudadoctor.resolve.choose import bounds, fitting_branch, resolve
+from cudadoctor.resolve.facts import COMPANIONS, need, resolution
+from cudadoctor.resolve.need import Blocker, Choice, Gpu, Installed, Need, Objection, Pin, Resolution, Split
+
+__all__ = [
+    "COMPANIONS",
+    "Blocker",
+    "Choice",
+    "Gpu",
+    "Installed",
+    "Need",
+    "Objection",
+    "Pin",
+    "Resolution",
+    "Split",
+    "bounds",
+    "fitting_branch",
+    "need",
+    "resolution",
+    "resolve",
+]

@@ -1,0 +1,117 @@
+"""From the facts of a machine to the need that its torch has to meet."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+from cudadoctor.derive import driver as driver_questions
+from cudadoctor.derive import gpus as gpu_questions
+from cudadoctor.derive.case import Case
+from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
+from cudadoctor.parse.versions import is_plain, split_local
+from cudadoctor.resolve.choose import resolve
+from cudadoctor.resolve.need import (
+    BROKEN,
+    NONE,
+    PRESENT,
+    UNKNOWN,
+    WORKS,
+    Gpu,
+    Installed,
+    Need,
+    Pin,
+    Resolution,
+)
+
+COMPANIONS = ("torchvision", "torchaudio")
+
+_TORCH_REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~][^;()]*)?)\)?\s*(?:;.*)?\Z", re.IGNORECASE)
+
+
+def need(case: Case) -> Need:
+    """What torch has to be on this machine, in this environment, changed as little as may be."""
+    python = case.value("python.version")
+    return Need(
+        gpus=tuple(
+            Gpu(gpu.label, gpu.compute_capability.value if gpu.compute_capability.is_known else None, gpu.index)
+            for gpu in case.derived(gpu_questions.gpus)
+            # A lost card takes no part until it is back, and a card given to a virtual machine is not ours.
+            if gpu.bound_driver != "vfio-pci"
+        ),
+        gpu_state={gpu_questions.PRESENT: PRESENT, gpu_questions.NONE: NONE}.get(
+            case.derived(gpu_questions.presence).state, UNKNOWN
+        ),
+        driver=_driver(case),
+        driver_state=_driver_state(case),
+        numbering=driver_questions.numbering(case),
+        platform=case.derived(platform_key) or "linux-x86_64",
+        python=_minor(python),
+        free_threaded=bool(case.value("python.free_threaded", False)),
+        python_bits=int(case.value("python.bits", 64)),
+        implementation=str(case.value("python.implementation", "CPython")),
+        glibc=case.value("system.glibc"),
+        libc=str(case.value("system.libc", "glibc")),
+        wsl=case.fact("system.wsl").is_known,
+        jetson=case.fact("system.jetson").is_known,
+        installed=_installed(case),
+        pins=_pins(case),
+    )
+
+
+def resolution(case: Case) -> Resolution:
+    """Which torch build serves this machine, changing as little as cures. Ask with `case.derived(resolution)`."""
+    return resolve(case.derived(need), case.matrix)
+
+
+def _driver(case: Case) -> Optional[str]:
+    version = case.derived(driver_questions.version)
+    if version.is_known and is_plain(version.get()):
+        return version.get()
+    # After the reboot or reload that mends a mismatch it is the library's version that counts.
+    library = case.value("driver.library_version")
+    return library if isinstance(library, str) and is_plain(library) else None
+
+
+def _driver_state(case: Case) -> str:
+    answer = case.derived(driver_questions.answer).state
+    if answer == driver_questions.YES:
+        return WORKS
+    if answer == driver_questions.NO:
+        return BROKEN if _driver(case) is not None else NONE
+    return UNKNOWN
+
+
+def _minor(python: object) -> Optional[str]:
+    match = re.match(r"(\d+\.\d+)", python) if isinstance(python, str) else None
+    return match.group(1) if match else None
+
+
+def _installed(case: Case) -> Optional[Installed]:
+    build = case.derived(torch_build)
+    if build.kind in (MISSING, UNCLEAR) or build.release is None:
+        return None
+    companions = tuple(
+        (name, split_local(str(case.value(f"package.{name}.version"))).public)
+        for name in COMPANIONS
+        if case.fact(f"package.{name}.version").is_known
+    )
+    broken = bool(case.value("torch.missing_libraries", [])) or len(case.value("torch.copies", [])) > 1
+    return Installed(build.release, build.variant, companions, broken)
+
+
+def _pins(case: Case) -> tuple[Pin, ...]:
+    """What the other packages of the environment require of torch. Those that the present torch does not satisfy have
+    been overruled already and do not bind."""
+    pins = []
+    for name, fact in case.facts.under("package").items():
+        package, _, key = name.rpartition(".")
+        if key != "requires" or not fact.is_known or package in ("torch", *COMPANIONS):
+            continue
+        for requirement in fact.get():
+            match = _TORCH_REQUIREMENT.match(str(requirement).strip())
+            specifier = match.group(1).strip() if match else ""
+            if specifier:
+                version = str(case.value(f"package.{package}.version", ""))
+                pins.append(Pin(package, version, re.sub(r"\s+", "", specifier)))
+    return tuple(sorted(pins, key=lambda pin: pin.package))

@@ -1,0 +1,187 @@
+"""What the resolver is asked and what it answers; data only.
+
+A `Need` is one machine, environment and wish as plain values, so that the choice of a wheel can be asked for a machine
+that nobody has ever looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+# What is known of the GPUs and of the driver.
+PRESENT = "present"
+NONE = "none"
+UNKNOWN = "unknown"
+WORKS = "works"
+BROKEN = "broken"
+
+LINUX = "linux"
+WINDOWS = "windows"
+
+CPU = "cpu"
+
+# What can stand against a build.
+BY_GPU = "gpu"
+BY_DRIVER = "driver"
+BY_PLATFORM = "platform"
+BY_PYTHON = "python"
+BY_GLIBC = "glibc"
+BY_REQUEST = "request"
+BY_PIN = "pin"
+BY_COMPANION = "companion"
+BY_INDEX = "index"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU: what people call it, and its compute capability as "8.9" (None: not known)."""
+
+    label: str
+    capability: Optional[str]
+    index: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The torch that is there: public version, variant ("cu126", "cpu"; None where nothing tells) and companions with
+    their public versions. `broken`: it does not run whatever the GPU (missing libraries, two copies, ...)."""
+
+    torch: str
+    variant: Optional[str]
+    companions: tuple[tuple[str, str], ...] = ()
+    broken: bool = False
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What an installed package requires of torch: vllm 0.33.0 wants ==2.14.0."""
+
+    package: str
+    version: str
+    specifier: str
+
+
+@dataclass(frozen=True)
+class Need:
+    """One question to the resolver.
+
+    `driver` is a version in the numbering of `numbering` (WSL counts as windows); `driver_state` is works, broken,
+    none or unknown. `python` is "3.12" or None (not known: nothing is ruled out by it), `glibc` likewise. `torch` is
+    what the person asks for ("2.7.*"; empty: nothing), `variant` a build that they ask for. `keep` says that an
+    installed torch keeps its version where it can.
+    """
+
+    gpus: tuple[Gpu, ...] = ()
+    gpu_state: str = UNKNOWN
+    driver: Optional[str] = None
+    driver_state: str = UNKNOWN
+    numbering: str = LINUX
+    platform: str = "linux-x86_64"
+    python: Optional[str] = None
+    free_threaded: bool = False
+    python_bits: int = 64
+    implementation: str = "CPython"
+    glibc: Optional[str] = None
+    libc: str = "glibc"
+    wsl: bool = False
+    jetson: bool = False
+    installed: Optional[Installed] = None
+    torch: str = ""
+    variant: Optional[str] = None
+    companions: tuple[str, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    keep: bool = True
+
+    @property
+    def python_tag(self) -> Optional[str]:
+        """As the matrix names it: "3.13", free-threaded "3.13t"."""
+        if self.python is None:
+            return None
+        return self.python + ("t" if self.free_threaded else "")
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a build is no choice. `needed` is what would lift it: a driver number, a Python, a glibc."""
+
+    by: str
+    reason: str
+    needed: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One torch build and what belongs to it.
+
+    `companions` maps names to versions with their local part. `replaces_by_name`: packages whose local version on the
+    index is not known, so that a pin alone may leave another build of the same version in place. `certainty` is
+    certain or likely. `assumes` says what was not known and is taken for granted.
+    """
+
+    torch: str
+    variant: str
+    cuda: Optional[str]
+    local: Optional[str]
+    index_url: str
+    python: Optional[str]
+    pythons: tuple[str, ...]
+    companions: tuple[tuple[str, str], ...] = ()
+    replaces_by_name: tuple[str, ...] = ()
+    sass: tuple[str, ...] = ()
+    ptx: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    certainty: str = "certain"
+    assumes: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()
+    platform: str = ""
+    seen: bool = True
+    nvidia: tuple[tuple[str, str], ...] = ()
+    triton: Optional[str] = None
+
+    @property
+    def version(self) -> str:
+        """As `torch.__version__` says it: 2.14.1+cu126."""
+        return self.torch + (f"+{self.local or self.variant}" if (self.local or self.variant) else "")
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What an installer is told: torch first, then the companions."""
+        torch = f"torch=={self.torch}" + (f"+{self.local}" if self.local else "")
+        return (torch, *(f"{name}=={version}" for name, version in self.companions))
+
+
+@dataclass(frozen=True)
+class Split:
+    """GPUs that one build serves, where no single build serves all."""
+
+    gpus: tuple[Gpu, ...]
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """One change that would open a better build. `by` is what stands in the way, `needed` what it takes (a driver
+    number on this system, a Python), `opens` the build that it opens."""
+
+    by: str
+    needed: Optional[str]
+    change: str
+    opens: Choice
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The answer. Without a `choice`: `reasons` say why, `blocked_by` what would open one, `split` which build serves
+    which GPU. `nothing_to_do`: the installed build is the choice. `driver_first`: why the driver is to be mended before
+    any wheel matters. `undecided`: what is not known and would decide."""
+
+    choice: Optional[Choice]
+    alternatives: tuple[Choice, ...] = ()
+    blocked_by: tuple[Blocker, ...] = ()
+    reasons: tuple[str, ...] = ()
+    split: tuple[Split, ...] = ()
+    nothing_to_do: bool = False
+    driver_first: Optional[str] = None
+    undecided: Optional[str] = None
+    objections: tuple[Objection, ...] = field(default=())
