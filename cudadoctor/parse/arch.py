@@ -9,9 +9,9 @@ compute_86                  PTX, to be compiled by the driver
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 
 class Arch(NamedTuple):

@@ -9,7 +9,8 @@ pytorch-mutex-1.0-cuda.json
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from .record import NamedTuple
 
 
 class CondaPackage(NamedTuple):

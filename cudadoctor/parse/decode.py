@@ -23,10 +23,10 @@ def decode(data: bytes, fallback: str | None = None) -> str:
         return data[3:].decode("utf-8", "replace")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         order = "utf-16-le" if data[0] == 0xFF else "utf-16-be"
-        return data[2:].decode(order, "replace")
+        return data[2 : len(data) & ~1].decode(order, "replace")
     guessed = _utf16_without_mark(data)
     if guessed is not None:
-        return data.decode(guessed, "replace")
+        return data[: len(data) & ~1].decode(guessed, "replace")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from .errors import unlike
 from .markers import normalise_name
+from .record import NamedTuple
 
 __all__ = [
     "DirectUrl",

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .arch import Arch
 from .errors import unlike
+from .record import NamedTuple
 
 if TYPE_CHECKING:
     import mmap

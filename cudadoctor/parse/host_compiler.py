@@ -12,9 +12,9 @@ Microsoft (R) C/C++ Optimizing Compiler Version 19.39.33523 for x64             
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 
 class HostCompiler(NamedTuple):

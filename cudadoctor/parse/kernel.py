@@ -25,9 +25,9 @@ r"""The Linux kernel and its modules, from /proc and /sys.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 OPEN = "open"
 PROPRIETARY = "proprietary"

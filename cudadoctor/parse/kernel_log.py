@@ -18,9 +18,10 @@ reported as an event of its own kind so that nobody takes it for one.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from .pci import normalise_bus_id
+from .record import NamedTuple
 
 # Kinds of events.
 XID = "xid"  # values: number, detail
@@ -35,7 +36,7 @@ FIRMWARE_MISSING = "firmware-missing"  # values: file
 BAR_INVALID = "bar-invalid"
 OFF_THE_BUS = "off-the-bus"
 BOUND_TO_VFIO = "bound-to-vfio"
-KEY_REJECTED = "key-rejected"  # values: module where the text names it
+KEY_REJECTED = "key-rejected"  # values: module; absent where the text names none: it may be about any module
 UNSIGNED_LOADED = "unsigned-loaded"  # harmless
 WRONG_KERNEL = "wrong-kernel"  # vermagic or symbols of another kernel; values: module, built_for, running
 MODULE_NOT_FOUND = "module-not-found"  # values: module, kernel
@@ -64,9 +65,11 @@ class KernelEvent(NamedTuple):
 
 def parse_kernel_log(text: str) -> list[KernelEvent]:
     """The events of a log, in order. Lines about anything else are passed over. Never fails."""
+    # A boot log has thousands of lines; looking for words is much cheaper than the expressions below.
+    words = [word for word in _WORDS if word in text]
     lines: list[tuple[float | None, str]] = []
-    for raw in text.splitlines():
-        if _INTERESTING(raw):
+    for raw in text.splitlines() if words else ():
+        if any(word in raw for word in words):
             lines.append(_bare(raw[:2000]))
     events: list[KernelEvent] = []
     for number, (seconds, line) in enumerate(lines):
@@ -75,11 +78,6 @@ def parse_kernel_log(text: str) -> list[KernelEvent]:
             kind, bus, values = event
             events.append(KernelEvent(kind, line, _bus(bus), seconds, values))
     return events
-
-
-def _INTERESTING(line: str) -> bool:
-    # A boot log has thousands of lines; plain containment is much cheaper than the expressions below.
-    return any(word in line for word in _WORDS)
 
 
 _WORDS = (

@@ -26,9 +26,9 @@ A file below /etc/modprobe.d, /run/modprobe.d or /usr/lib/modprobe.d ("-" and "_
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .kernel import OPEN, PROPRIETARY
+from .record import NamedTuple
 
 
 def module_name(name: str) -> str:

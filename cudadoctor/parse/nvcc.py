@@ -20,9 +20,9 @@ version.txt in the toolkit's folder (to CUDA 11.0):
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 
 class NvccVersion(NamedTuple):

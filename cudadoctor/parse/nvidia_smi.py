@@ -28,9 +28,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 KNOWN = "known"
 ABSENT = "absent"

@@ -19,9 +19,9 @@ r"""Which Linux, and which Jetson.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 
 def parse_os_release(text: str) -> dict[str, str]:

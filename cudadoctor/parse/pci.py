@@ -13,9 +13,9 @@ A card shows more functions than its GPU: sound (0x0403..), USB (0x0c03..); an H
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 NVIDIA_VENDOR = 0x10DE
 

@@ -13,10 +13,10 @@ not been checked here against a Windows build of torch.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from .errors import unlike
 from .fatbin import FatbinArchs, Reader, read_fatbins
+from .record import NamedTuple
 
 _MACHINES = {0x8664: "x86_64", 0x14C: "x86", 0xAA64: "aarch64"}
 _MOST_IMPORTS = 512

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from .record import NamedTuple
 
 _LISTS = ("extra-index-url", "find-links", "constraint", "trusted-host")
 

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 
 def parse_meminfo(text: str) -> dict[str, int]:

@@ -19,9 +19,9 @@ Names: python3.12, python3.13t (free-threaded), pypy3.10, python.exe. A wheel's 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 
 class PyvenvCfg(NamedTuple):

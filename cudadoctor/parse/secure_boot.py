@@ -14,9 +14,8 @@ r"""Is Secure Boot on?
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from .errors import unlike
+from .record import NamedTuple
 
 
 def parse_efi_flag(data: bytes) -> bool:

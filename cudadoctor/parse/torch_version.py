@@ -16,9 +16,9 @@ others.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 
 class TorchVersion(NamedTuple):

@@ -13,9 +13,9 @@ Strings stay strings: nothing here throws a leading zero or a local version away
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from .errors import unlike
+from .record import NamedTuple
 
 Numbers = tuple[int, ...]
 

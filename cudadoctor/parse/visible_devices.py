@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from .record import NamedTuple
 
 INDEX = "index"
 UUID = "uuid"
