@@ -1,0 +1,60 @@
+"""From options to a report that can be shown: facts, matrix, diagnosis, plan, exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+from cudadoctor import __version__
+from cudadoctor.cli._input import Machine, read_facts
+from cudadoctor.cli._words import pair, rule_id, rule_ids
+from cudadoctor.diagnose import diagnose
+from cudadoctor.matrix import Matrix, load_matrix
+from cudadoctor.model import MACHINE
+from cudadoctor.model.outcome import SEVERITIES
+from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
+from cudadoctor.render.style import Style
+from cudadoctor.render.view import MatrixInfo, View
+
+
+def view_of(
+    machine: Machine,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    fail_on: str = "error",
+    unknown_ok: bool = False,
+    retry_code: Optional[int] = None,
+    style: Optional[Style] = None,
+) -> View:
+    """Examines and judges the machine that the options mean."""
+    from cudadoctor.plan import make_plan
+
+    selected = rule_ids(select) if select else None
+    ignored = {}
+    for text in ignore:
+        word, reason = pair("--ignore", text, "ID=REASON, and the reason is shown in the report")
+        ignored[rule_id(word)] = reason
+    facts = read_facts(machine)
+    matrix: Matrix = load_matrix()
+    report = diagnose(facts, matrix, select=selected, ignore=ignored)
+    plan = make_plan(report, matrix)
+    return View(
+        report=report,
+        exit=exit_code(report, fail_on, unknown_ok, retry_code),
+        steps=tuple(plan.steps),
+        advice=tuple(plan.advice),
+        matrix=MatrixInfo(matrix.revision, matrix.checked),
+        fail_on=fail_on,
+        tool_version=__version__,
+        style=style or Style(),
+    )
+
+
+def exit_code(report: Report, fail_on: str, unknown_ok: bool, retry_code: Optional[int]) -> int:
+    """The exit status; `retry_code` takes the place of 1 where everything that fails is the machine's own fault."""
+    status = exit_status(report.outcomes, fail_on, unknown_ok)
+    if status != EXIT_FINDINGS or retry_code is None:
+        return status
+    threshold = SEVERITIES.index(fail_on)
+    failed = [o for o in report.outcomes if o.failed and SEVERITIES.index(o.severity) <= threshold]
+    return retry_code if all(outcome.blame == MACHINE for outcome in failed) else status

@@ -1,0 +1,135 @@
+"""Whose facts are judged: this machine's, a recorded machine's, or those of a document."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Optional
+
+from cudadoctor.cli._words import InputError, nearest, pair
+from cudadoctor.model import ABSENT, KNOWN, Fact, Facts, ParseError, absent, known, unknown
+from cudadoctor.model.catalogue import CATALOGUE, fits, read_value, spec_of
+
+# A facts document of one machine is some hundred kilobytes; more than this is something else.
+_MOST_BYTES = 64 << 20
+
+DEFAULT_TIMEOUT = 30.0  # seconds for the whole examination
+
+
+class Machine(NamedTuple):
+    """The options that say which machine is meant (see `_options.machine_options`)."""
+
+    facts_file: Optional[str] = None
+    replay: Optional[str] = None
+    python: Optional[str] = None
+    assume: Sequence[str] = ()
+    node: Optional[str] = None
+    timeout: Optional[float] = None
+
+    @property
+    def is_this_one(self) -> bool:
+        """Only then may anything be changed."""
+        return self.facts_file is None and self.replay is None and not self.assume
+
+
+def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
+    """The facts that the options ask for, or InputError. `record`: a folder in which the live machine is kept."""
+    if machine.facts_file is not None:
+        for option, value in (("--replay", machine.replay), ("--python", machine.python), ("--record", record)):
+            if value is not None:
+                raise InputError(f"{option} looks at a machine, and --facts gives what was seen on one: use either")
+        facts = facts_from_file(machine.facts_file)
+    else:
+        if machine.replay is not None and record is not None:
+            raise InputError("--record keeps what this machine answers, and --replay is a machine already recorded")
+        facts = _examine(machine, record)
+    return _with_node(assumed(facts, machine.assume), machine.node)
+
+
+def _examine(machine: Machine, record: Optional[str]) -> Facts:
+    from cudadoctor.probes.examine import examine
+    from cudadoctor.system import open_system
+
+    timeout = DEFAULT_TIMEOUT if machine.timeout is None else machine.timeout
+    try:
+        with open_system(replay=machine.replay, record=record, python=machine.python, timeout=timeout) as system:
+            return examine(system)
+    except ParseError as error:
+        raise InputError(str(error)) from None
+
+
+def assumed(facts: Facts, assumptions: Sequence[str]) -> Facts:
+    """`facts` with those of `--assume FACT=VALUE` in their place (`absent` and `unknown` are values too)."""
+    changes: dict[str, Fact[Any]] = {}
+    for assumption in assumptions:
+        name, text = pair("--assume", assumption, "FACT=VALUE")
+        if spec_of(name) is None:
+            close = nearest(name, [*CATALOGUE, *facts])
+            hint = f"did you mean {' or '.join(close)}?" if close else "`cudadoctor facts` lists them"
+            raise InputError(f"--assume: there is no fact {name!r}; {hint}")
+        if text == "absent":
+            changes[name] = absent("--assume")
+        elif text == "unknown":
+            changes[name] = unknown("assumed", "--assume")
+        else:
+            try:
+                changes[name] = known(read_value(name, text), "--assume")
+            except ParseError as error:
+                raise InputError(f"--assume: {error}") from None
+    return facts.updated(changes)
+
+
+def _with_node(facts: Facts, node: Optional[str]) -> Facts:
+    if node is None:
+        return facts
+    if not node.strip() or len(node) > 253 or not node.isprintable():
+        raise InputError(f"--node takes the name of a machine, not {node!r}")
+    return facts.updated({"scheduler.node": known(node, "--node")})
+
+
+def facts_from_file(path: str) -> Facts:
+    """Reads a facts document, or the facts of a report document (`-`: standard input)."""
+    where = "standard input" if path == "-" else repr(path)
+    document = read_json(path)
+    if isinstance(document, Mapping) and str(document.get("schema", "")).startswith("cudadoctor.report/"):
+        document = {"schema": "cudadoctor.facts/1", "facts": document.get("facts")}
+    try:
+        facts = Facts.from_json(document)
+    except ParseError as error:
+        raise InputError(f"{where}: {error}") from None
+    for name, fact in facts.items():
+        spec = spec_of(name)  # None: a fact of a later version, which no rule here asks for
+        if fact.state == KNOWN and spec is not None and not fits(spec, fact.value):
+            raise InputError(f"{where}: fact {name!r} must be a {spec.type}, not {_short(fact.value)}")
+    if facts["examination.kind"].state != ABSENT:
+        facts = facts.updated({"examination.kind": known("facts", path)})
+    return facts
+
+
+def read_json(path: str) -> Any:
+    """The JSON of a file (`-`: standard input), or InputError with the place of the mistake."""
+    where = "standard input" if path == "-" else repr(path)
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {where}: {error.strerror or error}") from None
+    if len(data) > _MOST_BYTES:
+        raise InputError(f"{where} is larger than {_MOST_BYTES >> 20} MiB, which no document of one machine is")
+    try:
+        return json.loads(data.decode(json.detect_encoding(data)))
+    except UnicodeDecodeError:
+        raise InputError(f"{where} is not text; expected a JSON document") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except (RecursionError, ValueError):
+        raise InputError(f"{where} is not JSON that can be read: nested too deeply, or a huge number") from None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

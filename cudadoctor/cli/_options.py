@@ -1,0 +1,56 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def machine_options(function: F) -> F:
+    """Which machine is meant. The command takes `facts_file`, `replay`, `python`, `assume`, `node`, `timeout`:
+    pass them to `_input.Machine`."""
+    for option in reversed(
+        (
+            click.option("--facts", "facts_file", metavar="FILE", help="Judge the facts of FILE (-: standard input)."),
+            click.option("--replay", metavar="DIR", help="Judge a machine that `cudadoctor facts --record` kept."),
+            click.option("--python", metavar="PATH|VERSION", help="Look at this interpreter's environment."),
+            click.option(
+                "--assume",
+                multiple=True,
+                metavar="FACT=VALUE",
+                help="Judge as if FACT were VALUE (or absent, unknown).",
+            ),
+            click.option("--node", metavar="NAME", help="Name the machine in the report."),
+            click.option(
+                "--timeout",
+                type=click.FloatRange(min=0, min_open=True),
+                metavar="SECONDS",
+                help="Deadline of the whole examination [30].",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def output_option(function: F) -> F:
+    """`-o FILE` as `output`."""
+    return click.option("-o", "--output", metavar="FILE", help="Write to FILE, all at once.")(function)
+
+
+def text_options(function: F) -> F:
+    """`--verbose` and `--color`."""
+    for option in (
+        click.option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            help="Colour: on a terminal (auto), always, never.",
+        ),
+        click.option("-v", "--verbose", is_flag=True, help="Show every check and all evidence."),
+    ):
+        function = option(function)
+    return function

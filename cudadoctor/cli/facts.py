@@ -1,0 +1,25 @@
+"""`cudadoctor facts`: what is known about this machine, without a verdict."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import click
+
+from cudadoctor.cli._input import Machine, read_facts
+from cudadoctor.cli._options import machine_options, output_option
+
+
+@click.command()
+@click.option("--format", "form", type=click.Choice(["json", "text"]), default="json", help="How to print the facts.")
+@click.option("--record", metavar="DIR", help="Keep what the machine answers in DIR, for --replay.")
+@machine_options
+@output_option
+def command(form: str, record: Optional[str], output: Optional[str], **machine: Any) -> None:
+    """Print what is known about the machine, with sources. User names, serials and tokens are left out."""
+    from cudadoctor.cli import _output
+    from cudadoctor.render.facts import facts_json, facts_text
+
+    facts = read_facts(Machine(**machine), record)
+    style = _output.style(to_file=output not in (None, "-"))
+    _output.write(facts_json(facts) if form == "json" else facts_text(facts, style), output)

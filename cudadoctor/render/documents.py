@@ -1,0 +1,109 @@
+"""The JSON documents as types. The shipped schemas are generated from these; keys are only ever added."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Optional, TypedDict
+
+REPORT_SCHEMA = "cudadoctor.report/1"
+
+Severity = Literal["error", "warning", "info"]
+Status = Literal["pass", "fail", "skip", "unknown", "crash"]
+Certainty = Literal["certain", "likely", "possible"]
+Blame = Literal["environment", "machine", "allocation", "tool"]
+State = Literal["known", "absent", "unknown"]
+Safety = Literal["safe", "careful", "manual"]
+
+
+class _FactState(TypedDict):
+    state: State
+
+
+class FactEntry(_FactState, total=False):
+    """`value` is there exactly when the state is known; `source` says where it was read, `reason` why it was not."""
+
+    value: Any
+    source: str
+    reason: str
+
+
+class FactsDocument(TypedDict):
+    """`cudadoctor facts`: everything that is known about one machine."""
+
+    schema: Literal["cudadoctor.facts/1"]
+    facts: dict[str, FactEntry]
+
+
+class ToolEntry(TypedDict):
+    name: str
+    version: str
+
+
+class MatrixEntry(TypedDict):
+    """`checked` is YYYY-MM-DD; `age_days` is null where either date is not known."""
+
+    revision: str
+    checked: str
+    age_days: Optional[int]
+
+
+class EvidenceEntry(TypedDict):
+    """`value` is null where the fact is absent or unknown; the document's `facts` tell which."""
+
+    fact: str
+    value: Any
+    source: str
+
+
+class OutcomeEntry(TypedDict):
+    """`because_of` is the rule that explains this one or leaves it nothing to judge."""
+
+    rule: str
+    name: str
+    status: Status
+    severity: Severity
+    certainty: Certainty
+    blame: Blame
+    chain: bool
+    message: str
+    data: dict[str, Any]
+    evidence: list[EvidenceEntry]
+    because_of: Optional[str]
+    not_helping: list[str]
+
+
+class StepEntry(TypedDict):
+    """`argv` is the exact command, or null for a step by hand, which `instructions` spells out."""
+
+    id: str
+    title: str
+    kind: str
+    argv: Optional[list[str]]
+    needs: list[str]
+    safety: Safety
+    effect: dict[str, Any]
+    changes: str
+    undo: str
+    instructions: str
+    mends: list[str]
+
+
+class PlanEntry(TypedDict):
+    """`advice` holds steps that nothing is broken without."""
+
+    steps: list[StepEntry]
+    advice: list[StepEntry]
+
+
+class ReportDocument(TypedDict):
+    """`cudadoctor check --format json`. `root_causes` are rule ids, the likeliest first; `ignored` maps rule ids to the
+    reasons for which they were ignored."""
+
+    schema: Literal["cudadoctor.report/1"]
+    tool: ToolEntry
+    matrix: MatrixEntry
+    exit: int
+    root_causes: list[str]
+    outcomes: list[OutcomeEntry]
+    plan: PlanEntry
+    ignored: dict[str, str]
+    facts: dict[str, FactEntry]

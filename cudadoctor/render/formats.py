@@ -1,0 +1,18 @@
+"""The formats of `check`, by name. Adding one is one entry here and one module with `render(view) -> str`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from cudadoctor.render.view import View
+
+FORMATS: dict[str, str] = {
+    "text": "cudadoctor.render.text",
+    "json": "cudadoctor.render.json_report",
+}
+
+
+def render(name: str, view: View) -> str:
+    """The report in the format `name`, ending with a newline."""
+    text: str = import_module(FORMATS[name]).render(view)
+    return text

@@ -1,0 +1,76 @@
+"""Sentences and values that more than one format shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cudadoctor.model import FAIL, INFO, PASS, WARNING, Evidence, Fact, Facts
+from cudadoctor.model.catalogue import spec_of
+from cudadoctor.model.report import Report
+from cudadoctor.render.chain import driver_version, gpu_names, size
+from cudadoctor.render.view import View
+
+# Only where all of these were judged and passed may anybody say that torch runs on the GPU.
+_RUNS = ("CD301", "CD302", "CD303", "CD304", "CD305", "CD501")
+
+
+def ok_sentence(view: View) -> str:
+    """What a report without a finding at the threshold may claim, and not more."""
+    report, facts = view.report, view.report.facts
+    passed = {outcome.rule for outcome in report.outcomes if outcome.status == PASS}
+    names = gpu_names(facts)
+    version = driver_version(facts)
+    if passed.issuperset(_RUNS) and names and version is not None and facts["torch.version"].is_known:
+        text = f"torch {facts['torch.version'].get()} runs on {_gpus(names)} with driver {version.get()}"
+    else:
+        text = "nothing found that breaks CUDA" + _unjudged(facts)
+    counts = [_count(report, WARNING, "warning"), _count(report, INFO, "hint")]
+    noted = " and ".join(count for count in counts if count)
+    return f"{text} ({noted} below)" if noted else text
+
+
+def _unjudged(facts: Facts) -> str:
+    if facts["torch.version"].is_absent:
+        return "; torch is not installed"
+    return ""
+
+
+def _gpus(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"the {names[0]}"
+    if len(set(names)) == 1:
+        return f"{len(names)}x {names[0]}"
+    return " and ".join(dict.fromkeys(names))
+
+
+def _count(report: Report, severity: str, noun: str) -> str:
+    number = sum(o.status == FAIL and o.severity == severity for o in report.outcomes)
+    return f"{number} {noun}{'s' if number > 1 else ''}" if number else ""
+
+
+def shown_value(fact: Fact[Any], item: Evidence) -> str:
+    """The value of a piece of evidence for people; absent and unknown are said in words."""
+    if item.value is None:
+        if fact.is_unknown:
+            return f"unknown ({fact.reason})" if fact.reason else "unknown"
+        return "not there"
+    return value_text(item.fact, item.value)
+
+
+def value_text(name: str, value: Any) -> str:
+    """A fact's value in one line, with its unit."""
+    spec = spec_of(name)
+    unit = spec.unit if spec is not None else ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit == "bytes" and isinstance(value, int):
+        return size(value)
+    if isinstance(value, (int, float)) and unit:
+        return f"{value} {unit}"
+    if isinstance(value, list):
+        return ("; " if any(isinstance(entry, dict) for entry in value) else ", ").join(
+            value_text("", entry) for entry in value
+        ) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {value_text('', entry)}" for key, entry in value.items() if entry is not None)
+    return str(value) if value != "" else "(empty)"

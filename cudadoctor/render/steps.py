@@ -1,0 +1,59 @@
+"""Steps of a plan as lines that a person reads and pastes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cudadoctor.model import Facts, FixStep, ParseError
+from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
+from cudadoctor.render.chain import size
+from cudadoctor.render.style import Style, clean, wrap
+
+_NEEDS = {
+    "root": "as root",
+    "admin": "as administrator",
+    "network": "network",
+    "reboot": "reboot",
+    "restart-shell": "a new shell",
+}
+
+
+def shell_of(facts: Facts) -> str:
+    """The shell for which commands are quoted: PowerShell on Windows, sh elsewhere."""
+    return POWERSHELL if facts.value("system.os") == "windows" else POSIX
+
+
+def needs_text(step: FixStep) -> str:
+    """What a step takes, in words: `network, downloads 2.4 GiB`."""
+    words = []
+    for need in step.needs:
+        kind, _, amount = need.partition(":")
+        if kind == "download":
+            words.append(f"downloads {size(int(amount))}" if amount.isdigit() else "a download")
+        else:
+            words.append(_NEEDS.get(need, need))
+    return ", ".join(words)
+
+
+def command_line(step: FixStep, facts: Facts) -> str:
+    """The step's command as one line to paste, or nothing for a step by hand."""
+    if step.argv is None:
+        return ""
+    try:
+        return clean(quote(step.argv, shell_of(facts)))
+    except ParseError:
+        return ""
+
+
+def step_lines(step: FixStep, facts: Facts, style: Style, indent: int = 6) -> Iterator[str]:
+    """A comment that says what the step is, then its command unwrapped, or its instructions wrapped."""
+    needs = needs_text(step)
+    title = clean(step.title) + (f" ({needs})" if needs else "")
+    lines = wrap(title, style.width - indent - 2)
+    yield from (style.paint("source", "# " + line) for line in lines)
+    command = command_line(step, facts)
+    if command:
+        yield style.paint("command", command)
+    for paragraph in [] if command else step.instructions.splitlines():
+        if paragraph.strip():
+            yield from wrap(clean(paragraph), style.width - indent)

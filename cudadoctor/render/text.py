@@ -1,0 +1,270 @@
+"""`check --format text`: the verdict, the chain a line a link, what else was found, and what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Optional
+
+from cudadoctor.model import (
+    CERTAIN,
+    CRASH,
+    ERROR,
+    FAIL,
+    PASS,
+    SKIP,
+    UNDECIDED,
+    WARNING,
+    Evidence,
+    Outcome,
+)
+from cudadoctor.model.outcome import SEVERITIES
+from cudadoctor.model.report import EXIT_UNUSABLE, rank
+from cudadoctor.render.chain import CHAIN, SUBJECTS, Described, Link
+from cudadoctor.render.sentences import ok_sentence, shown_value
+from cudadoctor.render.steps import step_lines
+from cudadoctor.render.style import Style, clean, columns, wrap
+from cudadoctor.render.view import View
+
+# From the worst to the most harmless; an undecided link of the chain weighs more than a warning.
+_WORDS = ("FAIL", "BUG", "????", "warn", "info", "ok", "skip")
+
+# More steps than this are left to `cudadoctor fix`, and more lines of one value to `cudadoctor facts`.
+_MOST_STEPS = 3
+_MOST_VALUE_LINES = 3
+
+
+class _Note(NamedTuple):
+    """A hanging text with what stands at its right; `keep`: the right part is never dropped for want of room."""
+
+    text: str
+    right: str = ""
+    keep: bool = False
+    role: str = ""
+
+
+class _Line(NamedTuple):
+    word: str
+    label: str
+    notes: tuple[_Note, ...]
+
+
+def render(view: View) -> str:
+    return "".join(line.rstrip() + "\n" for line in _Text(view).lines())
+
+
+def word_of(outcome: Outcome) -> str:
+    """The word of the first column."""
+    if outcome.status == FAIL:
+        return {ERROR: "FAIL", WARNING: "warn"}.get(outcome.severity, "info")
+    return {PASS: "ok", SKIP: "skip", UNDECIDED: "????", CRASH: "BUG"}[outcome.status]
+
+
+def _hedged(outcome: Outcome) -> str:
+    """The message, saying so where it is no certainty."""
+    if outcome.status == FAIL and outcome.certainty != CERTAIN:
+        return f"{outcome.message} ({outcome.certainty}, not certain)"
+    return outcome.message
+
+
+class _Text:
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.style: Style = view.style
+        self.report = view.report
+        self.by_id = {outcome.rule: outcome for outcome in view.report.outcomes}
+        self.headline, self.verdict = self._verdict()
+        self.shown: set[str] = set()
+
+    def lines(self) -> Iterator[str]:
+        yield from self._head()
+        chain = [line for link in CHAIN for line in [self._link(link)] if line is not None]
+        rest = list(self._others())
+        width = max((columns(line.label) for line in chain + rest), default=0)
+        if chain or rest:
+            yield ""
+        for line in chain + rest:
+            yield from self._checked(line, width)
+        yield from self._tally()
+        yield from self._cure()
+
+    # -- verdict --------------------------------------------------------------------------------------------------
+
+    def _verdict(self) -> tuple[tuple[str, str], Optional[Outcome]]:
+        """The first line's word and text, and the outcome that it states (None: none in particular)."""
+        undecided = [o for o in self.report.outcomes if o.status == UNDECIDED and o.chain]
+        found = self._at_threshold()
+        if found:
+            return ("FAIL", _hedged(found[0])), found[0]
+        if self.view.exit == EXIT_UNUSABLE:
+            crashed = next((o for o in self.report.outcomes if o.status == CRASH), None)
+            return ("BUG", crashed.message if crashed else "cudadoctor itself failed"), crashed
+        if undecided:
+            text = f"undecided: {undecided[0].message}"
+            if len(undecided) > 1:
+                text += f" (and {len(undecided) - 1} more below)"
+            if self.view.exit == 0:
+                text += " (accepted: --unknown-ok)"
+            return ("????", text), undecided[0]
+        return ("OK", ok_sentence(self.view)), None
+
+    def _at_threshold(self) -> list[Outcome]:
+        """What makes the verdict a failure, the likeliest cause first."""
+        threshold = SEVERITIES.index(self.view.fail_on)
+        failed = [o for o in self.report.outcomes if o.failed and SEVERITIES.index(o.severity) <= threshold]
+        order = {rule: place for place, rule in enumerate(self.report.root_causes)}
+        return sorted(failed, key=lambda o: (order.get(o.rule, len(order)), o.because_of is not None, rank(o)))
+
+    def _head(self) -> Iterator[str]:
+        word, text = self.headline
+        role = {"OK": "ok"}.get(word, word)
+        lines = wrap(clean(text), self.style.width - 6)
+        yield self.style.paint(role, f"{word:<4}") + "  " + lines[0]
+        for line in lines[1:]:
+            yield "      " + line
+
+    # -- the chain ------------------------------------------------------------------------------------------------
+
+    def _link(self, link: Link) -> Optional[_Line]:
+        outcomes = [self.by_id[rule] for rule in link.rules if rule in self.by_id]
+        if not outcomes:
+            return None
+        described = link.facts(self.report.facts) if link.facts is not None else None
+        if link.answers is not None:
+            return self._answer(link, outcomes, described)
+        weight = min(_weight(outcome) for outcome in outcomes)
+        deciding = [outcome for outcome in outcomes if _weight(outcome) == weight]
+        first, word = deciding[0], word_of(deciding[0])
+        if link.quiet and word in ("ok", "skip"):
+            return None
+        self.shown.update(outcome.rule for outcome in deciding)
+        notes: list[_Note] = []
+        left = deciding if word not in ("ok", "skip") else []
+        if word == "skip" and first.because_of is not None:
+            notes.append(_Note(described.text if described else first.message, f"see {first.because_of}"))
+        elif described is not None and word != "skip" and not (word == "ok" and link.pass_says):
+            notes.append(_Note(described.text, described.source))
+        elif not self._is_verdict(first):
+            notes.append(self._message(first))
+            left = left[1:]
+        notes += [self._message(outcome) for outcome in left if not self._is_verdict(outcome)]
+        for outcome in deciding:
+            notes += self._evidence(outcome)
+        return _Line(word, link.label, tuple(notes or [self._message(first)]))
+
+    def _answer(self, link: Link, outcomes: list[Outcome], described: Optional[Described]) -> Optional[_Line]:
+        answer = link.answers(self.report.facts) if link.answers is not None else None
+        if described is None or answer is None:
+            return None
+        failed = any(outcome.failed and outcome.severity == ERROR for outcome in outcomes)
+        word = "ok" if answer else "FAIL" if failed else "info"
+        return _Line(word, link.label, (_Note(described.text, described.source),))
+
+    def _message(self, outcome: Outcome) -> _Note:
+        follows = outcome.because_of if outcome.failed else None
+        return _Note(_hedged(outcome), f"{outcome.rule}, from {follows}" if follows else outcome.rule)
+
+    def _is_verdict(self, outcome: Outcome) -> bool:
+        return self.verdict is not None and outcome.rule == self.verdict.rule
+
+    def _evidence(self, outcome: Outcome) -> list[_Note]:
+        wanted = outcome.rule in self.report.root_causes or self._is_verdict(outcome)
+        if self.style.verbose and outcome.status in (FAIL, UNDECIDED):
+            wanted = True
+        return [self._fact(item) for item in outcome.evidence] if wanted else []
+
+    def _fact(self, item: Evidence) -> _Note:
+        value = shown_value(self.report.facts[item.fact], item)
+        text = f"{item.fact}: {value}"
+        if not self.style.verbose and len(wrap(text, self.style.width - 20)) > _MOST_VALUE_LINES:
+            count = f"{len(item.value)} entries" if isinstance(item.value, (list, dict)) else f"{len(value)} letters"
+            text = f"{item.fact}: {count} (see `cudadoctor facts`)"
+        return _Note(text, item.source, keep=True, role="source")
+
+    # -- what else was found ----------------------------------------------------------------------------------------
+
+    def _others(self) -> Iterator[_Line]:
+        left = [outcome for outcome in self.report.outcomes if outcome.rule not in self.shown]
+        if not self.style.verbose:
+            left = [outcome for outcome in left if outcome.status not in (PASS, SKIP)]
+        order = {rule: place for place, rule in enumerate(self.report.root_causes)}
+        left.sort(key=lambda o: (order.get(o.rule, len(order)), _WORDS.index(word_of(o)), o.rule))
+        for outcome in left:
+            self.shown.add(outcome.rule)
+            notes: list[_Note] = []
+            if not self._is_verdict(outcome) or not outcome.evidence:
+                notes.append(self._message(outcome))
+            notes += self._evidence(outcome)
+            yield _Line(word_of(outcome), SUBJECTS.get(outcome.rule[2:3], "other"), tuple(notes))
+
+    def _checked(self, line: _Line, width: int) -> Iterator[str]:
+        start = "  " + self.style.paint(line.word, f"{line.word:<4}") + "  " + line.label
+        start += " " * (width - columns(line.label) + 2)
+        indent = 2 + 4 + 2 + width + 2
+        for note in line.notes:
+            for text in self._laid_out(note, indent):
+                yield start + text
+                start = " " * indent
+
+    def _laid_out(self, note: _Note, indent: int) -> Iterator[str]:
+        room = self.style.width - indent
+        lines = wrap(clean(note.text), room)
+        painted = [self.style.paint(note.role, line) for line in lines]
+        right = clean(note.right)
+        gap = room - columns(lines[-1]) - columns(right)
+        yield from painted[:-1]
+        if right and gap >= 2:
+            yield painted[-1] + " " * gap + self.style.paint("source", right)
+            return
+        yield painted[-1]
+        if right and (note.keep or self.style.verbose):
+            for text in wrap("from " + right, room - 2):
+                yield "  " + self.style.paint("source", text)
+
+    def _tally(self) -> Iterator[str]:
+        left = [outcome for outcome in self.report.outcomes if outcome.rule not in self.shown]
+        passed = sum(outcome.status == PASS for outcome in left)
+        skipped = sum(outcome.status == SKIP for outcome in left)
+        parts = [f"{passed} more ok"] if passed else []
+        parts += [f"{skipped} skipped"] if skipped else []
+        if parts:
+            yield f"  {self.style.ellipsis:<4}  {', '.join(parts)} (--verbose)"
+        for rule, reason in self.report.ignored.items():
+            yield from _hanging("  skip  ", f"{rule} ignored: {reason}", self.style.width)
+
+    # -- the cure -----------------------------------------------------------------------------------------------------
+
+    def _cure(self) -> Iterator[str]:
+        roots = [self.by_id[rule] for rule in self.report.root_causes if rule in self.by_id]
+        if self.verdict is not None and self.verdict not in roots:
+            roots.insert(0, self.verdict)
+        if not roots and not self.view.steps:
+            return
+        yield ""
+        for place, step in enumerate(self.view.steps[:_MOST_STEPS]):
+            for number, text in enumerate(step_lines(step, self.report.facts, self.style)):
+                yield ("fix   " if place == number == 0 else "      ") + text
+        for sentence in _unique(text for outcome in roots for text in outcome.not_helping):
+            yield from _hanging("not   ", sentence, self.style.width)
+        more = [f"cudadoctor explain {outcome.rule}" for outcome in roots[:_MOST_STEPS]]
+        if self.view.steps:
+            count = len(self.view.steps)
+            more.append("cudadoctor fix" + (f" (all {count} steps)" if count > _MOST_STEPS else ""))
+        if more:
+            yield from _hanging("more  ", "; ".join(more), self.style.width)
+
+
+def _weight(outcome: Outcome) -> int:
+    """Place in the order of badness; an unknown that is no link of the chain counts for little."""
+    word = word_of(outcome)
+    if word == "????" and not outcome.chain:
+        return _WORDS.index("ok") * 10 + 5
+    return _WORDS.index(word) * 10
+
+
+def _hanging(start: str, text: str, width: int) -> Iterator[str]:
+    for number, line in enumerate(wrap(clean(text), width - len(start))):
+        yield (start if number == 0 else " " * len(start)) + line
+
+
+def _unique(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))

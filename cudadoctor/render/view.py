@@ -1,0 +1,44 @@
+"""What is shown: a report with its plan, the verdict and where it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from cudadoctor.model import FixStep
+from cudadoctor.model.report import Report
+from cudadoctor.render.style import Style
+
+
+@dataclass(frozen=True)
+class MatrixInfo:
+    """Which compatibility data the report rests on; `checked` is YYYY-MM-DD."""
+
+    revision: str = ""
+    checked: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything that a format may show. `exit` is the status with which the command ends."""
+
+    report: Report
+    exit: int
+    steps: tuple[FixStep, ...] = ()
+    advice: tuple[FixStep, ...] = ()
+    matrix: MatrixInfo = field(default_factory=MatrixInfo)
+    fail_on: str = "error"
+    tool_version: str = ""
+    style: Style = field(default_factory=Style)
+
+    @property
+    def matrix_age_days(self) -> Optional[int]:
+        """Days from the matrix's date to the examined machine's, or None where either is not known."""
+        from datetime import date
+
+        try:
+            checked = date.fromisoformat(self.matrix.checked)
+            today = date.fromisoformat(self.report.facts.value("system.date", ""))
+        except (TypeError, ValueError):
+            return None
+        return (today - checked).days
