@@ -86,7 +86,7 @@ def columns(text: str) -> int:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns. Nothing is dropped: a longer word is broken, after a separator if there is one."""
+    """Lines of at most `width` columns. Nothing is dropped: a longer word is broken, after a separator if any."""
     width = max(width, 8)
     lines: list[str] = []
     line = ""
