@@ -8,8 +8,7 @@ compute_86                  PTX, to be compiled by the driver
 
 from __future__ import annotations
 
-import re
-
+from .digits import is_digits
 from .errors import unlike
 from .record import NamedTuple
 
@@ -33,10 +32,12 @@ class Arch(NamedTuple):
 
 def parse_arch(text: str) -> Arch:
     """ "sm_86", "compute_120", "sm_90a" -> Arch. ParseError for anything else."""
-    found = re.fullmatch(r"(sm|compute)_([0-9]{1,3})([0-9])([af]?)", text.strip(), re.ASCII)
-    if found is None:
+    kind, _, rest = text.strip().partition("_")
+    suffix = rest[-1:] if rest[-1:] in ("a", "f") else ""
+    number = rest[:-1] if suffix else rest
+    if kind not in ("sm", "compute") or len(number) < 2 or not is_digits(number, 4):
         raise unlike("an architecture such as sm_86", text)
-    return Arch(found.group(1), int(found.group(2)), int(found.group(3)), found.group(4))
+    return Arch(kind, int(number[:-1]), int(number[-1]), suffix)
 
 
 def from_number(number: int, kind: str = "sm", suffix: str = "") -> Arch:
@@ -48,7 +49,7 @@ def from_number(number: int, kind: str = "sm", suffix: str = "") -> Arch:
 
 def parse_capability(text: str) -> Arch:
     """ "8.6" -> sm_86 as an Arch; also accepts "sm_86". ParseError for anything else."""
-    found = re.fullmatch(r"([0-9]{1,3})\.([0-9])", text.strip(), re.ASCII)
-    if found is not None:
-        return Arch("sm", int(found.group(1)), int(found.group(2)))
+    major, dot, minor = text.strip().partition(".")
+    if dot and is_digits(major, 3) and is_digits(minor, 1):
+        return Arch("sm", int(major), int(minor))
     return parse_arch(text)

@@ -45,6 +45,8 @@ def cuda_of_build(build: str) -> str | None:
 
     A bare "cuda" or "gpu" (pytorch-mutex) gives "cuda"; None when it says nothing.
     """
+    if not ("cuda" in build or "cpu" in build or "gpu" in build):
+        return None
     found = re.search(r"(?:^|_)cuda_?([0-9]{1,2})\.([0-9]{1,2})", build, re.ASCII)
     if found:
         return f"{found.group(1)}.{found.group(2)}"

@@ -44,14 +44,16 @@ class Distribution(NamedTuple):
 
 def parse_dist_info_name(folder: str) -> Distribution | None:
     """ "torch-2.14.1+cu126.dist-info" -> Distribution; None for every other name. Never fails."""
-    found = re.fullmatch(
-        r"([~-]?)([A-Za-z0-9][\w.-]{0,200}?)-([0-9][\w.+!]{0,100})(?:-py[0-9.]{1,6})?\.(?:dist-info|egg-info)",
-        folder,
-        re.ASCII,
-    )
-    if found is None:
+    stem, dot, kind = folder.rpartition(".")
+    if kind not in ("dist-info", "egg-info") or not dot:
         return None
-    return Distribution(normalise_name(found.group(2)), found.group(3), folder, bool(found.group(1)))
+    bare = stem.lstrip("~-")
+    name, dash, version = bare.partition("-")
+    if kind == "egg-info" and "-" in version:
+        version = version.partition("-")[0]  # torch-1.0-py3.9.egg-info
+    if not dash or not name or not version[:1].isdigit() or len(folder) > 400 or "-" in version:
+        return None
+    return Distribution(normalise_name(name), version, folder, bare != stem)
 
 
 class Requirement(NamedTuple):
@@ -70,12 +72,13 @@ def parse_requirement(text: str) -> Requirement:
     Old metadata puts the specifier into brackets: "numpy (>=1.21)".
     """
     body, _, marker = text.strip()[:2000].partition(";")
-    found = re.fullmatch(
-        r"([A-Za-z0-9][\w.-]{0,200})\s{0,10}(?:\[([^\]]{0,300})\])?\s{0,10}(.*)", body.strip(), re.ASCII
-    )
-    if found is None:
-        raise unlike("a requirement", text)
-    name, extras, rest = found.group(1), found.group(2), found.group(3).strip()
+    body = body.strip()
+    name = _leading_name(body)
+    rest = body[len(name) :].strip()
+    extras = ""
+    if rest.startswith("[") and "]" in rest:
+        extras, _, rest = rest[1:].partition("]")
+        rest = rest.strip()
     url: str | None = None
     if rest.startswith("@"):
         url, rest = rest[1:].strip(), ""
@@ -83,10 +86,10 @@ def parse_requirement(text: str) -> Requirement:
             _, _, marker = text.partition(" ;")
     elif rest.startswith("(") and rest.endswith(")"):
         rest = rest[1:-1]
-    specifier = re.sub(r"\s+", "", rest)
-    if specifier and not re.fullmatch(r"(?:(?:===|==|~=|!=|<=|>=|<|>)[\w.*+!-]{1,100},?){1,30}", specifier, re.ASCII):
+    specifier = "".join(rest.split())
+    if not name or not all(_is_clause(clause) for clause in specifier.split(",") if clause):
         raise unlike("a requirement", text)
-    names = [normalise_name(extra.strip()) for extra in (extras or "").split(",") if extra.strip()]
+    names = [normalise_name(extra.strip()) for extra in extras.split(",") if extra.strip()]
     return Requirement(normalise_name(name), names, specifier, marker.strip(), url)
 
 
@@ -97,6 +100,21 @@ class Metadata(NamedTuple):
     version: str
     requires_python: str | None
     requirements: list[Requirement]
+
+
+def _is_clause(text: str) -> bool:
+    version = text.lstrip("=<>!~")
+    letters = (
+        version.replace(".", "").replace("*", "").replace("+", "").replace("!", "").replace("-", "").replace("_", "")
+    )
+    return text[: len(text) - len(version)] in ("===", "==", "~=", "!=", "<=", ">=", "<", ">") and letters.isalnum()
+
+
+def _leading_name(text: str) -> str:
+    for number, letter in enumerate(text):
+        if not ((letter.isascii() and letter.isalnum()) or (letter in "-_." and number)):
+            return text[:number]
+    return text
 
 
 def parse_metadata(text: str, only: Iterable[str] | None = None) -> Metadata:
@@ -122,10 +140,7 @@ def parse_metadata(text: str, only: Iterable[str] | None = None) -> Metadata:
         if key in ("name", "version", "requires-python"):
             headers.setdefault(key, value.strip())
         elif key == "requires-dist":
-            first = re.match(r"\s*([A-Za-z0-9][\w.-]{0,200})", value, re.ASCII)
-            if first is None:
-                continue
-            name = normalise_name(first.group(1))
+            name = normalise_name(_leading_name(value.strip()))
             if only is not None and name not in exact and not name.startswith(tuple(starts)):
                 continue
             try:

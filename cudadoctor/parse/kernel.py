@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 
+from .digits import is_digits, is_dotted, leading_dotted
 from .errors import unlike
 from .record import NamedTuple
 
@@ -49,23 +50,20 @@ def parse_nvrm_version(text: str) -> NvrmVersion:
 
     ParseError when there is no such line in it.
     """
-    found = re.search(
-        r"NVIDIA UNIX (?:(\S{1,30}) |)(Open )?Kernel Module(?: for (\S{1,30}))?"
-        r"\s{1,20}([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})",
-        text,
-        re.ASCII,
-    )
-    if found is None:
+    before, kind, after = text.partition("Kernel Module")
+    words = after[:200].split(None, 3)
+    if words[:1] == ["for"]:
+        machine, version = words[1:2], words[2:3]
+    else:
+        machine, version = before.rpartition("NVIDIA UNIX")[2].split(), words[:1]
+    if not kind or "NVIDIA UNIX" not in before or not version or not is_dotted(version[0], 2, 4, 6):
         raise unlike("/proc/driver/nvidia/version", text.strip())
-    machine, is_open, machine_after, version = found.groups()
-    if machine == "Open":
-        machine, is_open = None, "Open "
-    compiler = re.search(r"GCC version:[ \t]{0,20}([^\r\n]{1,200})", text)
+    compiler = text.partition("GCC version:")[2].strip().splitlines()
     return NvrmVersion(
-        version,
-        OPEN if is_open else PROPRIETARY,
-        machine_after or machine,
-        compiler.group(1).strip() if compiler else None,
+        version[0],
+        OPEN if before.rstrip().endswith("Open") else PROPRIETARY,
+        machine[0] if machine else None,
+        compiler[0].strip() if compiler else None,
     )
 
 
@@ -96,19 +94,15 @@ def parse_modules(text: str) -> dict[str, LoadedModule]:
     modules: dict[str, LoadedModule] = {}
     for line in text.splitlines():
         parts = line.split()
-        if len(parts) < 5 or not _is_count(parts[1]) or not re.fullmatch(r"-|-?[0-9]{1,9}", parts[2], re.ASCII):
+        if len(parts) < 5 or not is_digits(parts[1]) or not (parts[2] == "-" or is_digits(parts[2].lstrip("-"), 9)):
             continue
         used_by = tuple(name for name in parts[3].split(",") if name and name != "-")
         taints = parts[6].strip("()+-") if len(parts) > 6 and parts[6].startswith("(") else ""
-        users = int(parts[2]) if parts[2] != "-" else 0
+        users = int(parts[2]) if is_digits(parts[2], 9) else 0
         modules[parts[0]] = LoadedModule(parts[0], int(parts[1]), users, used_by, parts[4], taints)
     if not modules and text.strip():
         raise unlike("/proc/modules", text.strip())
     return modules
-
-
-def _is_count(text: str) -> bool:
-    return re.fullmatch(r"[0-9]{1,18}", text, re.ASCII) is not None
 
 
 class KernelRelease(NamedTuple):
@@ -125,12 +119,11 @@ def parse_kernel_release(text: str) -> KernelRelease:
     A kernel that someone built for WSL under a name of their own is not told from an ordinary one here: look at
     /dev/dxg.
     """
-    found = re.match(
-        r"(?:Linux version |Linux \S{1,255} )?([0-9]{1,3}\.[0-9]{1,4}[^\s()]{0,200})", text.strip(), re.ASCII
-    )
-    if found is None:
+    words = text.split(None, 3)
+    at = 2 if len(words) > 2 and words[0] == "Linux" else 0  # after "version" or the machine's name
+    release = words[at].split("(")[0][:200] if len(words) > at else ""
+    if not is_dotted(".".join(leading_dotted(release).split(".")[:2]), 2, 2, 4):
         raise unlike("a kernel release", text.strip())
-    release = found.group(1)
     lowered = release.lower()
     wsl: int | None = None
     if "wsl2" in lowered or "microsoft-standard" in lowered:

@@ -20,6 +20,9 @@ from __future__ import annotations
 import re
 from typing import Optional
 
+from .digits import is_digits, is_dotted
+from .errors import ParseError
+from .kernel import parse_nvrm_version
 from .pci import normalise_bus_id
 from .record import NamedTuple
 
@@ -97,23 +100,20 @@ _WORDS = (
 
 
 def _bare(line: str) -> tuple[float | None, str]:
-    found = re.match(r"\s{0,40}(?:<[0-9]{1,3}>)?\[\s{0,8}([0-9]{1,9}\.[0-9]{1,9})\]\s?", line, re.ASCII)
-    if found:
-        return float(found.group(1)), line[found.end() :].strip()
-    found = re.match(r"\s{0,40}\[[A-Z][a-z]{2} [A-Z][a-z]{2}\s{1,2}[0-9]{1,2} [0-9:]{8} [0-9]{4}\]\s?", line, re.ASCII)
-    if found:
-        return None, line[found.end() :].strip()
-    found = re.match(
-        r"\s{0,40}(?:[A-Z][a-z]{2}\s{1,2}[0-9]{1,2} [0-9:]{8}|[0-9]{4}-[0-9]{2}-[0-9]{2}T\S{8,40}) \S{1,255} kernel: ",
-        line,
-        re.ASCII,
-    )
-    if found:
-        seconds, rest = (
-            _bare(line[found.end() :]) if line[found.end() :].startswith("[") else (None, line[found.end() :])
-        )
-        return seconds, rest.strip()
-    return None, line.strip()
+    line = line.strip()
+    if line.startswith("<") and line[1:4].split(">")[0].isdigit():
+        line = line.partition(">")[2]  # the level, in dmesg -r and /dev/kmsg dumps
+    if line.startswith("[") and "]" in line:
+        time, _, rest = line[1:].partition("]")
+        time = time.strip()
+        if is_dotted(time, 2, 2, 12):
+            return float(time), rest.strip()
+        if ":" in time and time[-4:].isdigit():  # dmesg -T
+            return None, rest.strip()
+    before, kernel, rest = line.partition(" kernel: ")
+    if kernel and ":" in before and len(before) < 300 and "NVRM" not in before:
+        return _bare(rest) if rest.startswith("[") and not rest.startswith("[[") else (None, rest.strip())
+    return None, line
 
 
 def _bus(text: str | None) -> str | None:
@@ -139,15 +139,17 @@ def _run_of_nvrm(lines: list[str]) -> list[str]:
 
 
 def _nvrm(text: str, later: list[str]) -> _Event | None:
-    found = re.match(r"Xid \((?:PCI:)?([0-9a-fA-F:.]{5,24})\): ([0-9]{1,4})(?:, ?(.*))?$", text, re.ASCII)
-    if found and re.fullmatch(_BUS, found.group(1), re.ASCII):
-        return XID, found.group(1), {"number": found.group(2), "detail": (found.group(3) or "").strip()}
+    if text.startswith("Xid ("):
+        bus, _, rest = text[5:].partition("):")
+        number, _, detail = rest.strip().partition(",")
+        try:
+            place = normalise_bus_id(bus)
+        except ParseError:
+            return None
+        return (XID, place, {"number": number, "detail": detail.strip()}) if is_digits(number, 4) else None
     if text.startswith("API mismatch:"):
         return _api_mismatch(" ".join([text, *later[:4]]))
     if "NVIDIA UNIX" in text and "Kernel Module" in text:
-        from .errors import ParseError
-        from .kernel import parse_nvrm_version
-
         try:
             loaded = parse_nvrm_version(text)
         except ParseError:
@@ -159,7 +161,7 @@ def _nvrm(text: str, later: list[str]) -> _Event | None:
         return DEVICE_TAKEN, None, {"drivers": drivers.group(1).strip(" ,")} if drivers else {}
     if text.startswith("The NVIDIA") and ("installed in this system" in " ".join([text, *later[:1]])):
         return _unsupported(" ".join([text, *later[:5]]))
-    if "RmInitAdapter failed" in text or re.match(r"(?:GPU \S{1,24}: )?rm_init_adapter\b.{0,30}failed", text):
+    if "RmInitAdapter failed" in text or ("rm_init_adapter" in text and "failed" in text):
         codes = re.search(r"\((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8}:[0-9]{1,8})\)", text, re.ASCII)
         return INIT_FAILED, _first_bus(text), {"codes": codes.group(1)} if codes else {}
     if "Cannot attach gpu" in text or "Cannot pre-initialize the device" in text or "failed to copy vbios" in text:
@@ -207,62 +209,67 @@ def _first_bus(text: str) -> str | None:
 def _modules(line: str) -> _Event | None:
     if line.startswith("dmesg:") and ("not permitted" in line or "denied" in line):
         return LOG_UNREADABLE, None, {}
-    found = re.search(r"could not insert (?:module |')?([\w-]{1,60})", line, re.ASCII)
+    found = "could not insert" in line and re.search(r"could not insert (?:module |')?([\w-]{1,60})", line, re.ASCII)
     module = {"module": found.group(1).replace("-", "_")} if found else {}
     if module and not module["module"].startswith(("nvidia", "nouveau")):
         return None
-    if re.search(
-        r"Key was rejected by service|Required key not available|module with unavailable key is rejected|"
-        r"unsigned module is rejected|unsigned module loading is restricted",
-        line,
-    ):
+    if any(words in line for words in _REJECTED):
         return KEY_REJECTED, None, module
     if module and "No such device" in line:
         return NO_SUCH_DEVICE, None, module
     if module and ("Exec format error" in line or "Invalid module format" in line):
         return WRONG_KERNEL, None, module
-    found = re.search(
-        r"\b(nvidia\w{0,30}): version magic '([^'\s]{1,100})[^']{0,200}' should be '([^'\s]{1,100})", line, re.ASCII
-    )
-    if found:
-        return WRONG_KERNEL, None, {"module": found.group(1), "built_for": found.group(2), "running": found.group(3)}
-    found = re.match(r"(nvidia\w{0,30}): (?:disagrees about version of symbol|Unknown symbol) ", line, re.ASCII)
-    if found:
-        return WRONG_KERNEL, None, {"module": found.group(1)}
-    found = re.search(
-        r"FATAL: Module (nvidia[\w-]{0,30}|nouveau) not found in directory \S{0,80}/lib/modules/(\S{1,100})",
-        line,
-        re.ASCII,
-    ) or re.search(
-        r"FATAL: Module (nvidia[\w-]{0,30}|nouveau) not found in directory /lib/modules/(\S{1,100})", line, re.ASCII
-    )
-    if found:
-        return MODULE_NOT_FOUND, None, {"module": found.group(1).replace("-", "_"), "kernel": found.group(2)}
-    if re.match(r"nvidia\S{0,30}: module verification failed", line, re.ASCII):
+    if "version magic" in line:
+        found = re.search(
+            r"\b(nvidia\w{0,30}): version magic '([^'\s]{1,100})[^']{0,200}' should be '([^'\s]{1,100})", line, re.ASCII
+        )
+        if found:
+            return (
+                WRONG_KERNEL,
+                None,
+                {"module": found.group(1), "built_for": found.group(2), "running": found.group(3)},
+            )
+    name = line.partition(":")[0]
+    if name.startswith("nvidia") and (": disagrees about version of symbol " in line or ": Unknown symbol " in line):
+        return WRONG_KERNEL, None, {"module": name} if name.replace("_", "").isalnum() else {}
+    if "not found in directory" in line:
+        found = re.search(r"Module (nvidia[\w-]{0,30}|nouveau) not found in directory (\S{1,200})", line, re.ASCII)
+        if found:
+            kernel = found.group(2).rpartition("/")[2]
+            return MODULE_NOT_FOUND, None, {"module": found.group(1).replace("-", "_"), "kernel": kernel}
+    if line.startswith("nvidia") and ": module verification failed" in line:
         return UNSIGNED_LOADED, None, {}
     return None
 
 
+_REJECTED = (
+    "Key was rejected by service",
+    "Required key not available",
+    "module with unavailable key is rejected",
+    "unsigned module is rejected",
+    "unsigned module loading is restricted",
+)
+
+
 def _bus_and_memory(line: str) -> _Event | None:
-    found = re.match(rf"nouveau {_BUS}: NVIDIA ", line, re.ASCII)
-    if found:
-        return NOUVEAU_PROBED, found.group(1), {}
-    found = re.match(rf"nvidia {_BUS}: Direct firmware load for (\S{{1,200}}) failed", line, re.ASCII)
-    if found:
-        return FIRMWARE_MISSING, found.group(1), {"file": found.group(2)}
-    found = re.match(rf"nvidia {_BUS}: Unable to change power state from \S{{1,10}} to D0", line, re.ASCII)
-    if found:
-        return NO_POWER_STATE, found.group(1), {}
-    found = re.match(rf"nvidia: probe of {_BUS} failed with error", line, re.ASCII)
-    if found:
-        return INIT_FAILED, found.group(1), {}
-    found = re.search(rf"{_BUS}: PCIe Bus Error: severity=([^,]{{1,40}})", line, re.ASCII)
-    if found:
-        return PCIE_ERROR, found.group(1), {"severity": found.group(2).strip()}
-    found = re.search(
-        r"\b(Memory cgroup out of memory|Out of memory): Killed process ([0-9]{1,10}) \(([^)]{0,64})\)", line, re.ASCII
-    )
-    if found:
-        scope = "cgroup" if found.group(1).startswith("Memory") else "system"
-        return PROCESS_KILLED, None, {"pid": found.group(2), "name": found.group(3), "scope": scope}
+    driver, _, rest = line.partition(" ")
+    place, _, said = rest.partition(": ")
+    if driver in ("nouveau", "nvidia", "pcieport") and re.fullmatch(_BUS, place, re.ASCII):
+        if driver == "nouveau" and said.startswith("NVIDIA "):
+            return NOUVEAU_PROBED, place, {}
+        if driver == "nvidia" and said.startswith("Direct firmware load for "):
+            return FIRMWARE_MISSING, place, {"file": said.split()[4]} if len(said.split()) > 4 else {}
+        if driver == "nvidia" and said.startswith("Unable to change power state from "):
+            return NO_POWER_STATE, place, {}
+        if "PCIe Bus Error: severity=" in said:
+            return PCIE_ERROR, place, {"severity": said.partition("severity=")[2].partition(",")[0].strip()}
+        return None
+    if line.startswith("nvidia: probe of "):
+        return INIT_FAILED, _first_bus(line), {}
+    before, killed, rest = line.partition("ut of memory: Killed process ")
+    if killed:
+        pid, _, rest = rest.partition(" (")
+        name = rest.partition(")")[0]
+        scope = "cgroup" if before.rstrip().endswith("Memory cgroup o") else "system"
+        return (PROCESS_KILLED, None, {"pid": pid, "name": name[:64], "scope": scope}) if is_digits(pid, 10) else None
     return None

@@ -145,4 +145,7 @@ def _compare(left: tuple[str | None, bool, str], operator: str, right: tuple[str
 
 def normalise_name(name: str) -> str:
     """PEP 503: "Nvidia_cuBLAS.cu12" -> "nvidia-cublas-cu12"."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    name = name.lower().replace("_", "-").replace(".", "-")
+    while "--" in name:
+        name = name.replace("--", "-")
+    return name

@@ -107,15 +107,20 @@ def parse_dkms_status(text: str) -> list[DkmsEntry]:
     entries: list[DkmsEntry] = []
     for line in text.splitlines():
         line = line.strip()[:500]
-        found = re.match(
-            r"([\w.+~-]{1,80})(?:/|, ?)([\w.+~:-]{1,80}?)(?:, ?([^\s,:]{1,120}), ?([\w-]{1,30}))?: ?([a-z]{3,20})\b",
-            line,
-            re.ASCII,
-        )
-        if found is None:
+        names, colon, rest = line.partition(": ")
+        parts = [part.strip() for part in names.replace("/", ",", 1).split(",")]
+        state = rest.split("(")[0].strip()
+        if (
+            not colon
+            or len(parts) not in (2, 4)
+            or not all(parts)
+            or " " in names.replace(", ", ",")
+            or not state.isalpha()
+        ):
             continue
-        module, version, kernel, machine, state = found.groups()
-        notes = tuple(re.findall(r"\(([^()]{1,200})\)", line[found.end() :]))
+        module, version = parts[:2]
+        kernel, machine = (parts[2], parts[3]) if len(parts) == 4 else (None, None)
+        notes = tuple(note.split(")")[0].strip() for note in rest.split("(")[1:])
         entries.append(DkmsEntry(module, version, kernel, machine, state, notes))
     return entries
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .digits import is_digits, is_dotted
 from .errors import unlike
 from .record import NamedTuple
 
@@ -58,7 +59,7 @@ class Cell(NamedTuple):
     @property
     def number(self) -> float | None:
         """The number of a known cell, else None."""
-        if self.state == KNOWN and re.fullmatch(r"[0-9]{1,18}(?:\.[0-9]{1,9})?", self.text, re.ASCII):
+        if self.state == KNOWN and is_dotted(self.text, 1, 2, 18):
             return float(self.text)
         return None
 
@@ -85,12 +86,15 @@ def cell(text: str) -> Cell:
         return Cell(ABSENT, bare)
     if lowered.startswith("err!") or (bare is not text) or lowered in _UNREADABLE_TEXTS:
         return Cell(UNKNOWN, bare)
-    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?(MiB|GiB|kB|KiB|W|C|%|MHz|us)", text, re.ASCII)
-    if found:
-        return Cell(KNOWN, found.group(1), found.group(2))
+    for unit in _UNITS:
+        if text.endswith(unit):
+            number = text[: -len(unit)].rstrip()
+            if is_dotted(number, 1, 2, 18):
+                return Cell(KNOWN, number, unit)
     return Cell(KNOWN, text)
 
 
+_UNITS = ("MiB", "GiB", "KiB", "kB", "MHz", "us", "W", "C", "%")
 _UNREADABLE_TEXTS = (
     "unknown error",
     "gpu is lost",
@@ -189,11 +193,11 @@ def parse_tables(text: str) -> list[SmiTable]:
     for line in text.splitlines():
         if len(line) > 2000:
             continue
-        banner = re.search(r"NVIDIA-SMI\s{1,20}([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})\b(?!\s*:)", line, re.ASCII)
-        if banner and "ersion:" in line:
+        after = line.partition("NVIDIA-SMI ")[2].split(None, 1)
+        if len(after) == 2 and "ersion:" in after[1] and is_dotted(after[0], 2, 4, 6):
             if reader is not None:
                 tables.append(reader.finish())
-            reader = _TableReader(line, banner.group(1))
+            reader = _TableReader(after[1], after[0])
         elif reader is not None:
             reader.feed(line)
     if reader is not None:
@@ -202,17 +206,14 @@ def parse_tables(text: str) -> list[SmiTable]:
 
 
 def _version_cell(line: str, label: str) -> Cell:
-    found = re.search(label + r"\s{0,20}:\s{0,20}([^\s|]{1,40})", line, re.ASCII)
-    if found is None:
+    words = line.partition(label)[2].partition(":")[2].replace("|", " ").split(None, 1)
+    if not words:
         return NOT_PRINTED
-    value = found.group(1)
+    value = words[0][:40]
     if value.upper() == "N/A":
         return Cell(ABSENT, value)
     # "535.xx" stands in made-up tables: that is no number.
-    return Cell(KNOWN if re.fullmatch(r"[0-9]{1,6}(?:\.[0-9]{1,6}){1,3}", value, re.ASCII) else UNKNOWN, value)
-
-
-_PAIR = r"(\S{1,30}?)\s{0,40}/\s{0,40}(\S{1,30})"
+    return Cell(KNOWN if is_dotted(value, 2, 4, 6) else UNKNOWN, value)
 
 
 class _TableReader:
@@ -223,7 +224,7 @@ class _TableReader:
         kmd = "KMD Version" in banner
         self.layout = "kmd" if kmd else "classic"
         self.driver = _version_cell(banner, "KMD Version" if kmd else "Driver Version")
-        self.cuda = _version_cell(banner, r"CUDA (?:UMD )?Version")
+        self.cuda = _version_cell(banner, "CUDA UMD Version" if "CUDA UMD Version" in banner else "CUDA Version")
         if self.cuda is NOT_PRINTED and not kmd:
             self.cuda = Cell(ABSENT, "")  # drivers before 410 have no such field
         self.driver_model_column = False
@@ -255,14 +256,15 @@ class _TableReader:
     def _gpu_line(self, parts: list[str]) -> None:
         if "=" in parts[0] and not parts[0].strip("=+"):
             return
-        if re.match(r"[0-9]{1,4}\s{1,40}\S", parts[0], re.ASCII):
+        words = parts[0].split(None, 1)
+        if len(words) == 2 and is_digits(words[0], 4):
             self.rows.append([parts])
         elif self.rows and len(self.rows[-1]) < 3:
             self.rows[-1].append(parts)
 
     def _mig_line(self, parts: list[str]) -> None:
         ids = parts[0].split()
-        if len(ids) != 4 or not all(re.fullmatch(r"[0-9]{1,6}", part, re.ASCII) for part in ids):
+        if len(ids) != 4 or not all(is_digits(part, 6) for part in ids):
             return
         used, total = _pair(parts[1])
         gpu, instance, compute, device = (int(part) for part in ids)
@@ -270,22 +272,23 @@ class _TableReader:
 
     def _process_line(self, line: str) -> None:
         assert self.processes is not None
-        number = r"[0-9]{1,10}"
-        found = re.match(
-            rf"({number})\s{{1,40}}(?:(N/A|{number})\s{{1,40}}(N/A|{number})\s{{1,40}})?"
-            rf"({number})\s{{1,40}}([A-Z](?:\+[A-Z]){{0,2}})\s{{1,40}}(\S.*)",
-            line,
-            re.ASCII,
-        )
-        if found is None:
+        words = line.split()
+        # GPU PID Type Name..., or with MIG's two numbers: GPU GI CI PID Type Name...
+        at = 2 if len(words) > 3 and _is_process_kind(words[2]) else 4
+        if len(words) < at + 2 or not _is_process_kind(words[at]):
             return
-        gpu, instance, compute, pid, kind, rest = found.groups()
-        name, memory = rest.strip(), NOT_PRINTED
+        instances = words[1 : at - 1]
+        numbers = [words[0], words[at - 1], *(word for word in instances if word != "N/A")]
+        if not all(is_digits(number, 10) for number in numbers):
+            return
+        name = line.split(None, at + 1)[at + 1].strip()
+        memory = NOT_PRINTED
         pieces = name.rsplit(None, 1)
-        if len(pieces) == 2 and re.fullmatch(r"[0-9]{1,18}MiB|N/A|ERR!", pieces[1], re.ASCII):
+        if len(pieces) == 2 and (pieces[1] in ("N/A", "ERR!") or cell(pieces[1]).unit == "MiB"):
             name, memory = pieces[0].strip(), cell(pieces[1])
+        gpu_instance, compute = (_instance(word) for word in instances or ("N/A", "N/A"))
         self.processes.append(
-            SmiProcess(int(gpu), _instance(instance), _instance(compute), int(pid), kind, name, memory)
+            SmiProcess(int(words[0]), gpu_instance, compute, int(words[at - 1]), words[at], name, memory)
         )
 
     def finish(self) -> SmiTable:
@@ -294,16 +297,20 @@ class _TableReader:
         return SmiTable(self.smi_version, self.driver, self.cuda, self.layout, gpus, tuple(self.mig), processes)
 
 
-def _instance(text: str | None) -> int | None:
-    return int(text) if text and text != "N/A" else None
+def _is_process_kind(text: str) -> bool:
+    return len(text) in (1, 3, 5) and all(part in ("C", "G", "M") for part in text.split("+"))
+
+
+def _instance(text: str) -> int | None:
+    return int(text) if text != "N/A" else None
 
 
 def _pair(text: str) -> tuple[Cell, Cell]:
-    found = re.fullmatch(_PAIR, text.strip(), re.ASCII)
-    if found is None:
+    first, slash, second = text.replace("N/A", "N_A").partition("/")
+    if not slash:
         only = cell(text)  # "Not Supported", "Unknown Error", "N/A" stand for both
         return (NOT_PRINTED, NOT_PRINTED) if only.state == KNOWN else (only, only)
-    return cell(found.group(1)), cell(found.group(2))
+    return cell(first.replace("N_A", "N/A")), cell(second.replace("N_A", "N/A"))
 
 
 def _gpu(rows: list[list[str]], driver_model_column: bool) -> SmiGpu:
@@ -316,22 +323,18 @@ def _gpu(rows: list[list[str]], driver_model_column: bool) -> SmiGpu:
             break
     is_model = mode in ("WDDM", "TCC", "MCDM") or driver_model_column
     absent = Cell(ABSENT, "")
-    bus = re.match(
-        r"(ERR!|N/A|[0-9A-Fa-f]{1,8}(?::[0-9A-Fa-f]{1,2}){1,2}\.[0-9A-Fa-f])\s{0,40}(\S{1,20})?", middle, re.ASCII
-    )
-    bus_cell, display = (cell(bus.group(1)), cell(bus.group(2) or "")) if bus else (NOT_PRINTED, NOT_PRINTED)
+    bus = middle.replace("ERR!", " ERR!").split(None, 1)  # "00000000:02:00.0ERR!": the blank is missing there
+    bus_cell, display = cell(bus[0]) if bus else NOT_PRINTED, cell(bus[1]) if len(bus) > 1 else NOT_PRINTED
 
     fan = temperature = state = power = limit = used = total = util = compute = NOT_PRINTED
     if len(rows) > 1:
         left, middle, second_right = rows[1]
-        # A field is a number with its unit, N/A or ERR!; the fan may touch the bar, the power touches the slash.
-        found = re.match(
-            r"(\S{1,10})\s{1,40}(\S{1,10})\s{1,40}(\S{1,10})\s{1,60}(\S{1,30}?)\s{0,40}/\s{0,40}(\S{1,30})$",
-            left.replace("N/A", "N_A"),
-            re.ASCII,
-        )
-        if found:
-            fan, temperature, state, power, limit = (cell(part.replace("N_A", "N/A")) for part in found.groups())
+        power, limit = _pair(left)
+        words = left.replace("N/A", "N_A").partition("/")[0].replace("N_A", "N/A").split()
+        if len(words) == 4:
+            fan, temperature, state, power = (cell(word) for word in words)
+        else:
+            power = limit = NOT_PRINTED
         used, total = _pair(middle)
         pieces = second_right.split(None, 1)
         util = cell(pieces[0]) if pieces else NOT_PRINTED
@@ -417,10 +420,10 @@ def find_failures(text: str) -> list[SmiFailure]:
         line = line.strip()
         if not line or len(line) > 1000:
             continue
-        library = re.match(r"NVML library version:\s{0,20}([0-9]{1,6}(?:\.[0-9]{1,6}){1,3})", line, re.ASCII)
-        if library:
-            if failures and failures[-1].kind == VERSION_MISMATCH:
-                failures[-1] = failures[-1]._replace(library_version=library.group(1))
+        if line.startswith("NVML library version:"):
+            version = line.partition(":")[2].strip()
+            if failures and failures[-1].kind == VERSION_MISMATCH and is_dotted(version, 2, 4, 6):
+                failures[-1] = failures[-1]._replace(library_version=version)
             continue
         failure = _failure(line)
         if failure is not None:
@@ -441,10 +444,10 @@ def _failure(line: str) -> SmiFailure | None:
         return SmiFailure(LIBRARY_NOT_FOUND, line)
     if line.startswith("No devices were found") or line.rstrip(".") == "No devices found":
         return SmiFailure(NO_DEVICES, line)
-    found = re.search(r"Failed to initialize NVML:\s{0,20}(\S.*)", line, re.ASCII)
-    if found:
-        return SmiFailure(_nvml_kind(found.group(1)), line)
-    found = re.search(
+    _, failed, why = line.partition("Failed to initialize NVML:")
+    if failed:
+        return SmiFailure(_nvml_kind(why.strip()), line)
+    found = "Unable to determine the" in line and re.search(
         r"Unable to determine the (?:device handle|product name) for gpu ?([0-9A-F:.]{1,24}?)\s{0,4}:\s{0,4}([A-Z].*)",
         line,
         re.ASCII | re.I,
@@ -452,17 +455,21 @@ def _failure(line: str) -> SmiFailure | None:
     if found:
         kind = GPU_LOST if "GPU is lost" in found.group(2) else DEVICE_HANDLE
         return SmiFailure(kind, line, gpu=found.group(1))
-    if re.match(r'Field "[^"]{0,200}" is not a valid field to query', line):
+    if line.startswith('Field "') and "is not a valid field to query" in line:
         return SmiFailure(BAD_FIELD, line)
-    if line.startswith("Invalid combination of input arguments") or re.match(
-        r"ERROR: Option \S{1,80} is not recognized", line
-    ):
+    if line.startswith(("Invalid combination of input arguments", "ERROR: Option")):
         return SmiFailure(BAD_OPTION, line)
-    if re.search(
-        r"nvidia-smi: (?:command )?not found|command not found: nvidia-smi|'nvidia-smi' is not recognized", line
-    ):
+    if "nvidia-smi" in line and any(words in line for words in _NOT_FOUND):
         return SmiFailure(COMMAND_NOT_FOUND, line)
     return None
+
+
+_NOT_FOUND = (
+    "nvidia-smi: command not found",
+    "nvidia-smi: not found",
+    "command not found: nvidia-smi",
+    "is not recognized",
+)
 
 
 def _nvml_kind(text: str) -> str:

@@ -28,16 +28,16 @@ def parse_os_release(text: str) -> dict[str, str]:
     """The assignments of os-release, unquoted. Lines that are none are passed over. Never fails."""
     values: dict[str, str] = {}
     for line in text.splitlines():
-        found = re.match(r"\s{0,20}([A-Z][A-Z0-9_]{0,60})=(.*)$", line, re.ASCII)
-        if found:
-            values[found.group(1)] = _unquote(found.group(2).strip())
+        name, sign, value = line.strip().partition("=")
+        if sign and name.isidentifier() and name.isascii():
+            values[name] = _unquote(value.strip())
     return values
 
 
 def _unquote(text: str) -> str:
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
         inner = text[1:-1]
-        return re.sub(r'\\([\\"$`])', r"\1", inner) if text[0] == '"' else inner
+        return re.sub(r'\\([\\"$`])', r"\1", inner) if text[0] == '"' and "\\" in inner else inner
     return text
 
 

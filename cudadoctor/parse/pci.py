@@ -12,8 +12,7 @@ A card shows more functions than its GPU: sound (0x0403..), USB (0x0c03..); an H
 
 from __future__ import annotations
 
-import re
-
+from .digits import is_digits, is_dotted
 from .errors import unlike
 from .record import NamedTuple
 
@@ -38,9 +37,14 @@ _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6, 128.0: 7}
 def parse_hex(text: str) -> int:
     r"""The number in `vendor`, `device`, `class`: "0x10de\n" -> 0x10de. ParseError for anything else."""
     text = text.strip()
-    if not re.fullmatch(r"(?:0[xX])?[0-9a-fA-F]{1,16}", text, re.ASCII):
+    bare = text[2:] if text[:2] in ("0x", "0X") else text
+    if not _is_hex(bare, 16):
         raise unlike("a hexadecimal number such as 0x10de", text)
-    return int(text, 16)
+    return int(bare, 16)
+
+
+def _is_hex(text: str, most: int) -> bool:
+    return 0 < len(text) <= most and not text.strip("0123456789abcdefABCDEF")
 
 
 def class_name(class_code: int) -> str:
@@ -65,19 +69,21 @@ def parse_link_speed(text: str) -> LinkSpeed | None:
     text = text.strip()
     if text.lower().startswith("unknown"):
         return None
-    found = re.match(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*GT/s", text, re.ASCII)
-    if found is None:
+    number, unit, _ = text.partition("GT/s")
+    number = number.rstrip()
+    if not unit or not is_dotted(number, 1, 2, 3):
         raise unlike("a link speed such as 16.0 GT/s PCIe", text)
-    rate = float(found.group(1))
+    rate = float(number)
     return LinkSpeed(rate, _GENERATIONS.get(rate))
 
 
 def parse_link_width(text: str) -> int | None:
     """ "16" (or "x16") -> 16 lanes; None where the kernel does not know (0, 255). ParseError for anything else."""
-    found = re.fullmatch(r"x?([0-9]{1,3})", text.strip(), re.ASCII)
-    if found is None:
+    text = text.strip()
+    number = text[1:] if text.startswith("x") else text
+    if not is_digits(number, 3):
         raise unlike("a link width such as 16", text)
-    lanes = int(found.group(1))
+    lanes = int(number)
     return lanes if 1 <= lanes <= 32 else None
 
 
@@ -104,13 +110,14 @@ def parse_bus_id(text: str) -> BusId:
 
     ParseError for anything else. str() of the result is the /sys spelling.
     """
-    found = re.fullmatch(
-        r"(?:PCI:)?(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?", text.strip(), re.ASCII | re.I
-    )
-    if found is None:
+    bare = text.strip()
+    rest, dot, function = (bare[4:] if bare.startswith("PCI:") else bare).partition(".")
+    parts = rest.split(":", 3)
+    domain, bus, device = parts if len(parts) == 3 else ("0", *parts) if len(parts) == 2 else ("", "", "")
+    whole = _is_hex(domain, 8) and _is_hex(bus, 2) and _is_hex(device, 2)
+    if not whole or (dot and function not in tuple("01234567")):
         raise unlike("a PCI address such as 0000:01:00.0", text)
-    domain, bus, device, function = found.groups()
-    return BusId(int(domain or "0", 16), int(bus, 16), int(device, 16), int(function or "0", 8))
+    return BusId(int(domain, 16), int(bus, 16), int(device, 16), int(function or "0", 8))
 
 
 def normalise_bus_id(text: str) -> str:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .digits import is_digits
 from .errors import unlike
 from .record import NamedTuple
 
@@ -33,9 +34,10 @@ def parse_meminfo(text: str) -> dict[str, int]:
     """
     values: dict[str, int] = {}
     for line in text.splitlines():
-        found = re.match(r"([\w()]{1,40}):\s{1,40}([0-9]{1,18})( kB)?\s*$", line[:200], re.ASCII)
-        if found:
-            values[found.group(1)] = int(found.group(2)) * (1024 if found.group(3) else 1)
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if words and is_digits(words[0]) and (len(words) == 1 or words[1:] == ["kB"]):
+            values[name] = int(words[0]) * (1024 if len(words) == 2 else 1)
     if "MemTotal" not in values:
         raise unlike("/proc/meminfo", text.strip())
     return values
@@ -63,9 +65,10 @@ def parse_swaps(text: str) -> list[Swap]:
     swaps: list[Swap] = []
     for line in lines[1:]:
         parts = line.rsplit(None, 4)
-        if len(parts) == 5 and all(re.fullmatch(r"-?[0-9]{1,18}", part, re.ASCII) for part in parts[2:]):
-            size, used, priority = (int(part) for part in parts[2:])
-            swaps.append(Swap(_unescape(parts[0].strip()), parts[1], size * 1024, used * 1024, priority))
+        if len(parts) == 5 and is_digits(parts[2]) and is_digits(parts[3]) and is_digits(parts[4].lstrip("-"), 9):
+            size, used = int(parts[2]) * 1024, int(parts[3]) * 1024
+            priority = int(parts[4].lstrip("-")) * (-1 if parts[4].startswith("-") else 1)
+            swaps.append(Swap(_unescape(parts[0].strip()), parts[1], size, used, priority))
     return swaps
 
 
@@ -82,15 +85,15 @@ def parse_cgroup(text: str) -> CgroupPaths:
     controllers: dict[str, str] = {}
     seen = False
     for line in text.splitlines():
-        found = re.match(r"([0-9]{1,6}):([^:]{0,200}):(/.*)$", line[:4096], re.ASCII)
-        if found is None:
+        parts = line.split(":", 2)
+        if len(parts) != 3 or not is_digits(parts[0], 6) or not parts[2].startswith("/"):
             continue
         seen = True
-        if found.group(2) == "":
-            unified = found.group(3)
-        for name in found.group(2).split(","):
+        if parts[1] == "":
+            unified = parts[2]
+        for name in parts[1].split(","):
             if name:
-                controllers[name] = found.group(3)
+                controllers[name] = parts[2]
     if not seen and text.strip():
         raise unlike("/proc/self/cgroup", text.strip())
     return CgroupPaths(unified, controllers)
@@ -101,7 +104,7 @@ def parse_cgroup_limit(text: str) -> int | None:
     text = text.strip()
     if text in ("max", "-1"):
         return None
-    if not re.fullmatch(r"[0-9]{1,20}", text, re.ASCII):
+    if not is_digits(text, 20):
         raise unlike("a cgroup memory limit", text)
     value = int(text)
     # v1 writes the largest signed number, rounded down to pages of 4, 16 or 64 KiB.
@@ -132,14 +135,16 @@ class Mount(NamedTuple):
     @property
     def size(self) -> int | None:
         """The size option of a tmpfs in bytes; None where there is none or it is a share of memory ("50%")."""
-        found = re.fullmatch(r"([0-9]{1,18})([kKmMgGtT]?)", self.option("size") or "", re.ASCII)
-        if found is None:
-            return None
-        return int(found.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[found.group(2).lower()]
+        text = (self.option("size") or "").lower()
+        shift = {"k": 10, "m": 20, "g": 30, "t": 40}.get(text[-1:], 0)
+        number = text[:-1] if shift else text
+        return int(number) << shift if is_digits(number) else None
 
 
 def _unescape(text: str) -> str:
     # The kernel writes blank, tab, newline and backslash as \040 \011 \012 \134.
+    if "\\" not in text:
+        return text
     return re.sub(r"\\([0-3][0-7]{2})", lambda found: chr(int(found.group(1), 8)), text)
 
 
@@ -205,16 +210,15 @@ def parse_limits(text: str) -> dict[str, Limit]:
     """
     limits: dict[str, Limit] = {}
     for line in text.splitlines():
-        found = re.match(
-            r"(Max [a-z -]{3,24}?)\s{2,40}(unlimited|[0-9]{1,20})\s{1,40}(unlimited|[0-9]{1,20})"
-            r"(?:\s{1,40}([a-z]{1,20}))?\s*$",
-            line[:200],
-            re.ASCII,
-        )
-        if found:
-            name, soft, hard, unit = found.groups()
-            limits[name] = Limit(
-                None if soft == "unlimited" else int(soft), None if hard == "unlimited" else int(hard), unit or ""
+        # The name may hold blanks, the three columns after it do not; a limit without a unit has two.
+        words = line.split()
+        at = next((n for n, word in enumerate(words) if word == "unlimited" or is_digits(word, 20)), 0)
+        if not line.startswith("Max ") or at < 2 or len(words) not in (at + 2, at + 3):
+            continue
+        soft, hard, unit = words[at], words[at + 1], words[at + 2] if len(words) > at + 2 else ""
+        if hard == "unlimited" or is_digits(hard, 20):
+            limits[" ".join(words[:at])] = Limit(
+                None if soft == "unlimited" else int(soft), None if hard == "unlimited" else int(hard), unit
             )
     if not limits:
         raise unlike("/proc/self/limits", text.strip())
@@ -227,9 +231,9 @@ def parse_devices(text: str) -> dict[str, int]:
     for line in text.splitlines():
         if line.startswith("Block devices"):
             break
-        found = re.fullmatch(r"\s{0,4}([0-9]{1,4}) (\S{1,80})", line, re.ASCII)
-        if found:
-            majors.setdefault(found.group(2), int(found.group(1)))
+        words = line.split()
+        if len(words) == 2 and is_digits(words[0], 4):
+            majors.setdefault(words[1], int(words[0]))
     return majors
 
 
@@ -261,7 +265,7 @@ def parse_gpu_information(text: str) -> GpuInformation:
         model=fields.get("Model"),
         uuid=fields.get("GPU UUID"),
         bus_location=fields.get("Bus Location"),
-        minor=int(minor) if re.fullmatch(r"[0-9]{1,6}", minor, re.ASCII) else None,
+        minor=int(minor) if is_digits(minor, 6) else None,
         firmware=fields.get("GPU Firmware"),
         excluded=None if excluded is None else excluded == "Yes",
         bus_type=fields.get("Bus Type"),

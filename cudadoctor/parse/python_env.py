@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 
+from .digits import is_dotted, leading_dotted
 from .errors import unlike
 from .record import NamedTuple
 
@@ -49,9 +50,9 @@ def parse_pyvenv_cfg(text: str) -> PyvenvCfg:
         raise unlike("a pyvenv.cfg", text.strip())
     version = None
     for key in ("version_info", "version"):
-        found = re.match(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?", values.get(key, ""), re.ASCII)
-        if found:
-            version = found.group()
+        dotted = ".".join(leading_dotted(values.get(key, "")).split(".")[:3])
+        if is_dotted(dotted, 2, 3, 3):
+            version = dotted
             break
     prompt = values.get("prompt", "").strip("'\"") or None
     return PyvenvCfg(

@@ -15,10 +15,10 @@ others.
 
 from __future__ import annotations
 
-import re
-
 from .errors import unlike
 from .record import NamedTuple
+
+_WORDS: dict[str, bool | None] = {"True": True, "False": False, "None": None}
 
 
 class TorchVersion(NamedTuple):
@@ -42,17 +42,19 @@ def parse_assignments(text: str) -> dict[str, str | bool | None]:
     """
     values: dict[str, str | bool | None] = {}
     for line in text.splitlines():
-        found = re.match(
-            r"([A-Za-z_]\w{0,60})(?:\s{0,4}:\s{0,4}[\w.\[\], |\"']{1,60}?)?\s{0,4}=\s{0,4}"
-            r"(?:'([^'\\]{0,200})'|\"([^\"\\]{0,200})\"|(True|False|None))\s*(?:#.*)?$",
-            line[:400],
-            re.ASCII,
-        )
-        if found is None:
+        left, sign, right = line[:400].partition("=")
+        name = left.partition(":")[0].strip()
+        if not sign or right.startswith("=") or line[:1].isspace() or not name.isidentifier() or not name.isascii():
             continue
-        name, single, double, word = found.groups()
-        text_value = single if single is not None else double
-        values[name] = text_value if text_value is not None else {"True": True, "False": False, "None": None}[word]
+        value = right.strip()
+        if value[:1] in ("'", '"'):
+            end = value.find(value[0], 1)
+            if end > 0 and "\\" not in value[:end] and value[end + 1 :].strip()[:1] in ("", "#"):
+                values[name] = value[1:end]
+        else:
+            word = value.partition("#")[0].strip()
+            if word in _WORDS:
+                values[name] = _WORDS[word]
     return values
 
 

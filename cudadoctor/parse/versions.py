@@ -12,33 +12,30 @@ Strings stay strings: nothing here throws a leading zero or a local version away
 
 from __future__ import annotations
 
-import re
-
+from .digits import is_dotted, leading_dotted
 from .errors import unlike
 from .record import NamedTuple
 
 Numbers = tuple[int, ...]
 
-# Nine digits hold every number that a version can sensibly have, and keep int() cheap on hostile input.
-_DOTTED = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,9}"
-
 
 def numbers(text: str) -> Numbers:
     """The numbers of a plain dotted version: "525.147.05" -> (525, 147, 5). ParseError for anything else."""
     text = text.strip()
-    if not re.fullmatch(_DOTTED, text, re.ASCII):
+    if not is_dotted(text):
         raise unlike("a plain dotted version", text)
     return tuple(int(part) for part in text.split("."))
 
 
 def is_plain(text: str) -> bool:
     """Whether the text is digits and dots only ("535.xx" of a made-up table is not)."""
-    return re.fullmatch(_DOTTED, text.strip(), re.ASCII) is not None
+    return is_dotted(text.strip())
 
 
 def is_driver_version(text: str) -> bool:
     """Whether the text has the shape of a driver number: at least two groups, a first one of two to four digits."""
-    return re.fullmatch(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,3}", text.strip(), re.ASCII) is not None
+    text = text.strip()
+    return is_dotted(text, 2, 4, 4) and text.index(".") >= 2
 
 
 def _trim(value: Numbers) -> Numbers:
@@ -74,10 +71,10 @@ def major_minor(version: str) -> str:
 def release(version: str) -> Numbers:
     """The leading numbers of any version: "2.9.0a0+git1" -> (2, 9, 0). ParseError when it begins with none."""
     text = version.strip()
-    found = re.match(_DOTTED, text[1:] if text[:1] in "vV" else text, re.ASCII)
-    if found is None:
+    dotted = leading_dotted(text[1:] if text[:1] in ("v", "V") else text)
+    if not dotted:
         raise unlike("a version", version)
-    return tuple(int(part) for part in found.group().split("."))
+    return tuple(int(part) for part in dotted.split("."))
 
 
 class LocalSplit(NamedTuple):
@@ -112,13 +109,20 @@ def cuda_from_tag(tag: str) -> str | None:
     Two digits are a one-digit major (up to CUDA 9.2); from three on the major has two digits. Longer local
     versions that begin with such a tag ("cu124.post1", "cu118_pyt201") give the tag's CUDA.
     """
-    found = re.match(r"cu([0-9]{2,4})(?![0-9])", tag.strip().lower(), re.ASCII)
-    if found is None:
+    digits = _cuda_digits(tag.strip().lower())
+    if not digits:
         return None
-    digits = found.group(1)
     if len(digits) == 2:
         return f"{digits[0]}.{digits[1]}"
     return f"{int(digits[:2])}.{int(digits[2:])}"
+
+
+def _cuda_digits(tag: str) -> str:
+    if not tag.startswith("cu"):
+        return ""
+    rest = tag[2:7]
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    return digits if 2 <= len(digits) <= 4 else ""
 
 
 def tag_from_cuda(version: str) -> str:
@@ -133,10 +137,14 @@ def variant(local: str | None) -> str | None:
     """
     if not local:
         return None
-    found = re.match(
-        r"(cu[0-9]{2,4}(?![0-9])|cpu(?![a-z0-9])|xpu(?![a-z0-9])|rocm[0-9.]*)", local.strip().lower(), re.ASCII
-    )
-    return found.group(1).rstrip(".") if found else None
+    text = local.strip().lower()
+    digits = _cuda_digits(text)
+    if digits:
+        return "cu" + digits
+    for word in ("cpu", "xpu"):
+        if text.startswith(word) and not text[3:4].isalnum():
+            return word
+    return "rocm" + leading_dotted(text[4:]) if text.startswith("rocm") else None
 
 
 def satisfies(version: str, specifier: str) -> bool | None:
@@ -161,10 +169,11 @@ def satisfies(version: str, specifier: str) -> bool | None:
 
 
 def _clause(have: Numbers, untrimmed: Numbers, have_local: str | None, clause: str) -> bool | None:
-    found = re.match(r"(===|==|~=|!=|<=|>=|<|>|)\s*(\S+)$", clause)
-    if found is None:
+    wanted = clause.lstrip("=<>!~")
+    operator = clause[: len(clause) - len(wanted)] or "=="
+    wanted = wanted.strip()
+    if operator not in ("==", "~=", "!=", "<=", ">=", "<", ">"):
         return None
-    operator, wanted = found.group(1) or "==", found.group(2)
     if wanted.endswith(".*"):
         if operator not in ("==", "!=") or not is_plain(wanted[:-2]):
             return None
@@ -172,7 +181,7 @@ def _clause(have: Numbers, untrimmed: Numbers, have_local: str | None, clause: s
         padded = untrimmed + (0,) * (len(prefix) - len(untrimmed))
         return (padded[: len(prefix)] == prefix) == (operator == "==")
     wanted_public, wanted_local = split_local(wanted)
-    if not is_plain(wanted_public) or operator == "===":
+    if not is_plain(wanted_public):
         return None
     want = _trim(numbers(wanted_public))
     if operator in ("==", "!="):

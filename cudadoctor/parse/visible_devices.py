@@ -12,9 +12,9 @@ all  void  none               words of NVIDIA_VISIBLE_DEVICES, the container run
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from .digits import is_digits
 from .record import NamedTuple
 
 INDEX = "index"
@@ -72,12 +72,15 @@ def parse_visible_devices(value: str | None) -> VisibleDevices:
 
 
 def _entry(word: str) -> Entry:
-    if re.fullmatch(r"[0-9]{1,6}", word, re.ASCII):
+    if is_digits(word, 6):
         return Entry(INDEX, str(int(word)))
-    if re.fullmatch(r"MIG-(?:GPU-)?[0-9a-fA-F-]{1,40}(?:/[0-9]{1,4}){0,2}", word, re.ASCII):
-        return Entry(MIG, word)
-    if re.fullmatch(r"GPU-[0-9a-fA-F-]{1,40}", word, re.ASCII):
-        return Entry(UUID, word)
+    for start, kind in (("MIG-GPU-", MIG), ("MIG-", MIG), ("GPU-", UUID)):
+        if word.startswith(start):
+            uuid, *instances = word[len(start) :].split("/")
+            whole = 0 < len(uuid) <= 40 and not uuid.strip("0123456789abcdefABCDEF-")
+            numbered = kind == MIG and len(instances) <= 2 and all(is_digits(part, 4) for part in instances)
+            if whole and (not instances or numbered):
+                return Entry(kind, word)
     return Entry(INVALID, word)
 
 
