@@ -23,12 +23,17 @@ def numbering(case: Case) -> str:
 
 
 # In the order of trust. What only lies on disk (library, package) is not the driver at work.
-_VERSION_FACTS = ("driver.nvml_version", "driver.smi_version", "driver.module_version", "driver.procfs_version")
+_VERSION_FACTS: tuple[str, ...] = (
+    "driver.nvml_version",
+    "driver.smi_version",
+    "driver.module_version",
+    "driver.procfs_version",
+)
 
 
 def version_fact(case: Case) -> str:
     """The name of the fact that `version` was read from."""
-    names = _VERSION_FACTS
+    names: tuple[str, ...] = _VERSION_FACTS
     if case.fact("system.wsl").is_known:
         names = _VERSION_FACTS[:2]
     elif case.value("system.os") == "windows":

@@ -53,7 +53,7 @@ CATALOGUE: dict[str, FactSpec] = {
     ),
     "kernel.dkms": FactSpec("list[dict]", "nvidia modules in DKMS: version, kernel, arch, status (added, built, installed, ...)"),
     "kernel.log_events": FactSpec(
-        "list[dict]", "kernel log lines about GPUs: kind (xid, key-rejected, api-mismatch, rm-init-failed, oom-kill, ...), line, and what the kind captures"
+        "list[dict]", "kernel log lines about GPUs, as parse.kernel_log reads them: kind, text, bus_id (or null), values (a dict)"
     ),
     # -- driver -------------------------------------------------------------------------------------------------
     "driver.module_loaded": FactSpec("bool", "the nvidia kernel module is loaded"),
@@ -235,6 +235,7 @@ CATALOGUE: dict[str, FactSpec] = {
     "examination.kind": FactSpec("str", "live, replay, report, facts or assumed"),
     "examination.failed": FactSpec("list[dict]", "probes that failed: probe, reason"),
     "examination.timed_out": FactSpec("list[dict]", "probes that did not end in time: probe, seconds"),
+    "symptom.{name}": FactSpec("dict", "an error text that was reported: text, and what it captures; names in lower case with underscores"),
     "request.gpu": FactSpec("bool", "the person asked for a GPU (planning for a machine that has one)"),
 }
 

@@ -70,8 +70,8 @@ class FixStep:
 
     `argv` is the exact command as an argument vector (None: a step by hand, which `instructions` spells out);
     `kind` is what it is about (install, driver, kernel, reboot, setting, container, job, manual); `needs` names what
-    it takes (root, admin, network, reboot, restart-shell, download:<bytes>); `safety` is `safe` (may run after a yes or with
-    --apply: it touches only the patient's Python environment or can be undone by one command), `careful` (a person
+    it takes (root, admin, network, reboot, restart-shell, download:<bytes>); `safety` is `safe` (may run after a yes or
+    with --apply: it touches only the patient's Python environment or can be undone by one command), `careful` (a person
     should run it themselves) or `manual`; `effect` maps fact names to the values that they have afterwards (None:
     absent); `changes` and `undo` say in words what it changes and how to take it back.
     """

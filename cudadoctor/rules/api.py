@@ -24,6 +24,7 @@ from cudadoctor.model import (
     Remedy,
     Rule,
 )
+from cudadoctor.model.outcome import Fix
 
 __all__ = [
     "ALLOCATION",
@@ -37,6 +38,7 @@ __all__ = [
     "TOOL",
     "WARNING",
     "Case",
+    "Fix",
     "FixStep",
     "Outcome",
     "Remedy",

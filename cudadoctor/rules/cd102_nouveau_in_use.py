@@ -1,0 +1,70 @@
+"""The nouveau driver holds the GPU
+
+What it checks
+    Whether the open-source nouveau (or nova) module drives the NVIDIA card instead of NVIDIA's own.
+
+Why it matters
+    Only one driver can own the card, and CUDA needs NVIDIA's. While nouveau holds it, nvidia-smi cannot communicate
+    with the NVIDIA driver.
+
+How to fix
+    Keep nouveau from loading (a file in /etc/modprobe.d), build the initial ramdisk again, and reboot. If NVIDIA's
+    driver is not installed yet, install it first: the distributions' packages bring the blacklist along.
+
+References
+    https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+    https://nouveau.freedesktop.org/
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.gpus import NONE, gpus, presence
+from cudadoctor.derive.kernel_log import events
+from cudadoctor.derive.surroundings import driver_software, on_own_linux
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Fix, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD102",
+    name="nouveau-in-use",
+    title="The nouveau driver holds the GPU",
+    severity=ERROR,
+    blame=MACHINE,
+    precedence=11,
+)
+
+# nova is nouveau's successor in the kernel and as much in the way.
+_OPEN_SOURCE_DRIVERS = ("nouveau", "nova", "nova_core", "nova_drm")
+
+
+def judge(case: Case) -> Outcome:
+    if not on_own_linux(case):
+        return case.skipped("nouveau is a matter of Linux on its own hardware")
+    if case.derived(answer).state == YES:
+        return case.passed("NVIDIA's driver is at work", case.derived(answer).evidence)
+    if case.derived(presence).state == NONE:
+        return case.skipped("no NVIDIA GPU is here")
+    holders = [gpu for gpu in case.derived(gpus) if gpu.bound_driver in _OPEN_SOURCE_DRIVERS]
+    loaded = [name for name in case.value("kernel.modules", []) if name in _OPEN_SOURCE_DRIVERS]
+    taken = [event for event in events(case, "device-taken") if "nouveau" in str(event.get("values", {}))]
+    if holders:
+        return _failed(case, f"{holders[0].bound_driver} holds the {holders[0].label}", "pci.gpus", CERTAIN)
+    if taken:
+        return _failed(case, "nouveau holds the GPU, says the kernel log", "kernel.log_events", CERTAIN)
+    if loaded and not case.value("driver.module_loaded", False):
+        return _failed(case, f"the {loaded[0]} module is loaded instead of NVIDIA's", "kernel.modules", LIKELY)
+    if case.fact("kernel.modules").is_unknown and case.fact("pci.gpus").is_unknown:
+        return case.undecided("cannot tell which driver holds the card", ("kernel.modules", "pci.gpus"))
+    return case.passed("nouveau is not in use", ("kernel.modules", "pci.gpus"))
+
+
+def _failed(case: Case, what: str, fact: str, certainty: str) -> Outcome:
+    blacklist = Remedy("blacklist-nouveau", {})
+    fixes: tuple[Fix, ...] = (blacklist,) if driver_software(case) else (Remedy("install-driver", {}), blacklist)
+    return case.failed(
+        f"{what}, so NVIDIA's driver cannot: CUDA does not work with it",
+        (fact, "driver.module_loaded", "kernel.nouveau_blacklisted_by"),
+        certainty=certainty,
+        fixes=fixes,
+        not_helping=("another torch build: the card is not NVIDIA's driver's to use",),
+    )

@@ -1,0 +1,76 @@
+"""Secure Boot keeps the NVIDIA module out
+
+What it checks
+    Whether the kernel refused the NVIDIA module because its signature is missing or its key is not enrolled: by the
+    kernel log, else by Secure Boot being on while a module that fits lies on disk unloaded.
+
+Why it matters
+    With Secure Boot the kernel loads only modules whose key the firmware knows. A module that DKMS built is signed with
+    a key of this machine, which has to be enrolled once, at a screen that the firmware shows at boot.
+
+How to fix
+    Enrol the key: mokutil asks for a password, and the blue screen at the next boot asks for it again. If that screen
+    was missed, do it once more. Switching Secure Boot off in the firmware works too, and lowers the machine's guard.
+
+References
+    https://wiki.ubuntu.com/UEFI/SecureBoot
+    https://wiki.debian.org/SecureBoot
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.gpus import PRESENT, gpus, presence
+from cudadoctor.derive.kernel_log import events
+from cudadoctor.derive.surroundings import on_own_linux
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD104",
+    name="secure-boot-blocks-module",
+    title="Secure Boot keeps the NVIDIA module out",
+    severity=ERROR,
+    blame=MACHINE,
+    blocked_by=("CD102",),
+    precedence=12,
+)
+
+
+def judge(case: Case) -> Outcome:
+    if not on_own_linux(case):
+        return case.skipped("Secure Boot checks the modules of Linux machines of their own")
+    if case.derived(answer).state == YES or case.value("driver.module_loaded", False):
+        return case.passed("the module is loaded", ("driver.module_loaded",))
+    if case.derived(presence).state != PRESENT:
+        return case.skipped("no NVIDIA GPU is known to be here")
+    rejected = events(case, "key-rejected")
+    if rejected:
+        named = any(str(event.get("values", {}).get("module", "")).startswith("nvidia") for event in rejected)
+        return _failed(case, CERTAIN if named else LIKELY, ("kernel.log_events", "kernel.secure_boot"))
+    secure_boot = case.fact("kernel.secure_boot")
+    if secure_boot.is_absent or secure_boot.value is False:
+        return case.passed("Secure Boot is off", ("kernel.secure_boot",))
+    running = case.value("system.kernel_release")
+    on_disk = [entry for entry in case.value("kernel.nvidia_module_files", []) if entry.get("kernel") == running]
+    if not on_disk:
+        return case.skipped("there is no module for the running kernel that could be refused")
+    if not secure_boot.is_known:
+        return case.undecided(f"cannot tell whether Secure Boot is on: {secure_boot.reason}", ("kernel.secure_boot",))
+    if any(gpu.bound_driver not in (None, "nvidia") for gpu in case.derived(gpus)):
+        return case.skipped("another driver holds the card")
+    if case.value("kernel.nvidia_blacklisted_by"):
+        return case.skipped("the module is kept from loading by a setting")
+    return _failed(
+        case, LIKELY, ("kernel.secure_boot", "kernel.nvidia_module_files", "driver.module_loaded")
+    )
+
+
+def _failed(case: Case, certainty: str, evidence: tuple[str, ...]) -> Outcome:
+    verb = "keeps" if certainty == CERTAIN else "probably keeps"
+    return case.failed(
+        f"Secure Boot {verb} the NVIDIA module from loading: its key is not enrolled",
+        evidence,
+        certainty=certainty,
+        fixes=(Remedy("enroll-mok", {}),),
+        not_helping=("installing the driver again, or another torch build: the kernel refuses the module's signature",),
+    )

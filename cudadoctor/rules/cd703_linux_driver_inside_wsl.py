@@ -1,0 +1,64 @@
+"""A Linux driver is installed inside WSL
+
+What it checks
+    Whether packages of a Linux NVIDIA driver are installed in a WSL system, and whether their libcuda comes before the
+    one that Windows lends (/usr/lib/wsl/lib).
+
+Why it matters
+    WSL has no NVIDIA kernel module: the driver is Windows' own. A Linux libcuda in front of it finds no device, or
+    fails with CUDA error 803.
+
+How to fix
+    Remove the driver packages inside WSL, and keep or install only the toolkit (cuda-toolkit, not cuda or
+    cuda-drivers) where it is needed. Update the driver in Windows.
+
+References
+    https://docs.nvidia.com/cuda/wsl-user-guide/
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.surroundings import in_wsl
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD703",
+    name="linux-driver-inside-wsl",
+    title="A Linux driver is installed inside WSL",
+    severity=ERROR,
+    blame=MACHINE,
+    precedence=3,
+)
+
+
+def judge(case: Case) -> Outcome:
+    if not in_wsl(case):
+        if case.fact("system.wsl").is_unknown and case.value("system.os") == "linux":
+            return case.undecided("cannot tell whether this is WSL", ("system.wsl",))
+        return case.skipped("not in WSL")
+    libraries = [entry for entry in case.value("driver.libcuda", []) if entry.get("kind") in ("driver", "wsl")]
+    packages = case.value("driver.packages", [])
+    in_front = bool(libraries) and libraries[0].get("kind") == "driver"
+    if in_front:
+        works = case.derived(answer).state == YES
+        return case.failed(
+            f"a Linux driver inside WSL: {libraries[0].get('path')} is found before the libcuda that Windows lends",
+            ("driver.libcuda", "driver.packages", "system.wsl"),
+            certainty=LIKELY if works else CERTAIN,
+            data={"packages": [package.get("name") for package in packages]},
+            fixes=(Remedy("remove-linux-driver-from-wsl", {}),),
+            not_helping=("a newer Linux driver inside WSL: there is no NVIDIA module that it could talk to",),
+        )
+    if packages:
+        return case.failed(
+            f"a Linux driver package is installed inside WSL ({packages[0].get('name')})",
+            ("driver.packages", "system.wsl"),
+            certainty=LIKELY,
+            severity=WARNING if case.derived(answer).state == YES else None,
+            data={"packages": [package.get("name") for package in packages]},
+            fixes=(Remedy("remove-linux-driver-from-wsl", {}),),
+        )
+    if case.fact("driver.libcuda").is_unknown and case.fact("driver.packages").is_unknown:
+        return case.undecided("cannot tell which driver libraries are installed", ("driver.libcuda", "driver.packages"))
+    return case.passed("only Windows' driver is in use", ("driver.libcuda",))

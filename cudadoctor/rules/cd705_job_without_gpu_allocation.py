@@ -1,0 +1,65 @@
+"""The job asked for no GPU
+
+What it checks
+    Whether this process runs in a job of a scheduler that was given no GPU, by the scheduler's own variables, and sees
+    none.
+
+Why it matters
+    On a cluster, a job that does not request a GPU does not get one, even on a node full of them: the driver then looks
+    broken (no devices, no permission), and torch reports no driver or no GPU.
+
+How to fix
+    Request one and submit again: sbatch --gres=gpu:1 (or --gpus=1), in Kubernetes resources.limits nvidia.com/gpu: 1.
+    On a login node, open a job first: srun --gres=gpu:1 --pty bash.
+
+References
+    https://slurm.schedmd.com/gres.html
+    https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.driver import YES, answer
+from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD705",
+    name="job-without-gpu-allocation",
+    title="The job asked for no GPU",
+    severity=ERROR,
+    blame=ALLOCATION,
+    precedence=1,
+)
+
+# What Slurm sets where it hides every device of a node that has some.
+_NO_DEVICES = ("", "NoDevFiles")
+
+
+def judge(case: Case) -> Outcome:
+    kind = case.fact("scheduler.kind")
+    if not kind.is_known:
+        return case.skipped("no scheduler is seen")
+    in_job = case.fact("scheduler.in_job")
+    if in_job.is_unknown:
+        return case.undecided(f"cannot tell whether this is a job: {in_job.reason}", ("scheduler.in_job",))
+    if not in_job.value:
+        return case.skipped("not inside a job")
+    allocated = case.fact("scheduler.gpus_allocated")
+    if allocated.is_unknown:
+        return case.undecided(f"cannot tell what the job was given: {allocated.reason}", ("scheduler.gpus_allocated",))
+    if allocated.is_known and allocated.get() > 0:
+        return case.passed(f"the job was given {allocated.get()} GPU(s)", ("scheduler.gpus_allocated",))
+    hidden = case.value("env.CUDA_VISIBLE_DEVICES") in _NO_DEVICES
+    sees_one = case.derived(answer).state == YES and case.value("gpu.count", 0) > 0
+    if sees_one and not hidden:
+        return case.passed("the scheduler names no GPU, and the job sees them all the same", ("gpu.count",))
+    evidence = ["scheduler.kind", "scheduler.gpus_allocated"]
+    if case.fact("env.CUDA_VISIBLE_DEVICES").is_known:
+        evidence.append("env.CUDA_VISIBLE_DEVICES")
+    return case.failed(
+        f"this {kind.get().capitalize()} job was given no GPU: it did not ask for one",
+        evidence,
+        certainty=CERTAIN if hidden or allocated.is_known or kind.get() == "slurm" else LIKELY,
+        fixes=(Remedy("request-gpu", {"effect": {"scheduler.gpus_allocated": 1}}),),
+        not_helping=("a driver update or another torch build: the node hides its GPUs from jobs that did not ask",),
+    )
