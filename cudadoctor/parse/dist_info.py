@@ -104,10 +104,9 @@ class Metadata(NamedTuple):
 
 def _is_clause(text: str) -> bool:
     version = text.lstrip("=<>!~")
-    letters = (
-        version.replace(".", "").replace("*", "").replace("+", "").replace("!", "").replace("-", "").replace("_", "")
-    )
-    return text[: len(text) - len(version)] in ("===", "==", "~=", "!=", "<=", ">=", "<", ">") and letters.isalnum()
+    operator = text[: len(text) - len(version)]
+    letters = version.translate({ord(mark): None for mark in ".*+!-_"})
+    return operator in ("===", "==", "~=", "!=", "<=", ">=", "<", ">") and letters.isalnum() and letters.isascii()
 
 
 def _leading_name(text: str) -> str:

@@ -210,25 +210,22 @@ def _modules(line: str) -> _Event | None:
     if line.startswith("dmesg:") and ("not permitted" in line or "denied" in line):
         return LOG_UNREADABLE, None, {}
     found = "could not insert" in line and re.search(r"could not insert (?:module |')?([\w-]{1,60})", line, re.ASCII)
-    module = {"module": found.group(1).replace("-", "_")} if found else {}
-    if module and not module["module"].startswith(("nvidia", "nouveau")):
+    inserted = {"module": found.group(1).replace("-", "_")} if found else {}
+    if inserted and not inserted["module"].startswith(("nvidia", "nouveau")):
         return None
     if any(words in line for words in _REJECTED):
-        return KEY_REJECTED, None, module
-    if module and "No such device" in line:
-        return NO_SUCH_DEVICE, None, module
-    if module and ("Exec format error" in line or "Invalid module format" in line):
-        return WRONG_KERNEL, None, module
+        return KEY_REJECTED, None, inserted
+    if inserted and "No such device" in line:
+        return NO_SUCH_DEVICE, None, inserted
+    if inserted and ("Exec format error" in line or "Invalid module format" in line):
+        return WRONG_KERNEL, None, inserted
     if "version magic" in line:
         found = re.search(
             r"\b(nvidia\w{0,30}): version magic '([^'\s]{1,100})[^']{0,200}' should be '([^'\s]{1,100})", line, re.ASCII
         )
         if found:
-            return (
-                WRONG_KERNEL,
-                None,
-                {"module": found.group(1), "built_for": found.group(2), "running": found.group(3)},
-            )
+            module, built_for, running = found.groups()
+            return WRONG_KERNEL, None, {"module": module, "built_for": built_for, "running": running}
     name = line.partition(":")[0]
     if name.startswith("nvidia") and (": disagrees about version of symbol " in line or ": Unknown symbol " in line):
         return WRONG_KERNEL, None, {"module": name} if name.replace("_", "").isalnum() else {}

@@ -110,13 +110,9 @@ def parse_dkms_status(text: str) -> list[DkmsEntry]:
         names, colon, rest = line.partition(": ")
         parts = [part.strip() for part in names.replace("/", ",", 1).split(",")]
         state = rest.split("(")[0].strip()
-        if (
-            not colon
-            or len(parts) not in (2, 4)
-            or not all(parts)
-            or " " in names.replace(", ", ",")
-            or not state.isalpha()
-        ):
+        if not colon or len(parts) not in (2, 4) or not state.isalpha():
+            continue
+        if not all(parts) or any(" " in part for part in parts):
             continue
         module, version = parts[:2]
         kernel, machine = (parts[2], parts[3]) if len(parts) == 4 else (None, None)
