@@ -7,7 +7,9 @@ the names themselves are in ``compat/gpus.toml``.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional
+from typing import Optional
+
+from .record import Record
 
 Words = tuple[str, ...]
 
@@ -19,7 +21,7 @@ _VGPU = re.compile(r"\A(?:GRID|NVIDIA)?\s*(\S.*?)-(\d+[ABCQ])\Z", re.IGNORECASE)
 _BRACKETS = re.compile(r"\[([^\]]+)\]")
 
 
-class Asked(NamedTuple):
+class Asked(Record):
     """A GPU name taken apart."""
 
     words: Words

@@ -10,16 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Callable, Optional, TypeVar
 
-from .names import contains, key, take_apart
 from .tables import (
     Architecture,
     Branch,
     Build,
+    Distribution,
     DriverBound,
     Floor,
     Gpu,
     GpuMatch,
+    HostCompiler,
+    Library,
     MatrixError,
+    Pin,
+    PowerPlan,
     Toolkit,
     TorchRelease,
     Variant,
@@ -439,24 +443,31 @@ class Matrix:
 
     def torch_releases(self) -> tuple[TorchRelease, ...]:
         """Every release, newest first: in the order of versions, not of dates or files."""
-        return self._once("torch", self._make_torch)
+        return tuple(self._release(wanted) for wanted in self._torch_rows())
+
+    def torch_versions(self) -> tuple[str, ...]:
+        """The versions of every release, newest first."""
+        return tuple(row["version"] for _, row in self._torch_rows().values())
 
     def torch_release(self, version: str) -> Optional[TorchRelease]:
         """The release of "2.14.1", also as "2.14.1+cu126". None: a nightly, or a version that is not known."""
         wanted = torch_key(version)
-        if wanted is None:
-            return None
-        for row in self.torch_releases():
-            if torch_key(row.version) == wanted:
-                return row
-        return None
+        return None if wanted is None or wanted not in self._torch_rows() else self._release(wanted)
 
-    def _make_torch(self) -> tuple[TorchRelease, ...]:
-        rows: list[TorchRelease] = []
-        for data in self.raw("torch").values():
-            rows += [self._make_release(data, row) for row in data["release"]]
-        rows.sort(key=lambda row: torch_key(row.version) or (0, 0, 0), reverse=True)
-        return tuple(rows)
+    def _torch_rows(self) -> dict[tuple[int, int, int], tuple[dict[str, Any], dict[str, Any]]]:
+        """Release -> its file and its row, newest first."""
+
+        def make() -> dict[tuple[int, int, int], tuple[dict[str, Any], dict[str, Any]]]:
+            found = {}
+            for data in self.raw("torch").values():
+                for row in data["release"]:
+                    found[torch_key(row["version"]) or (0, 0, 0)] = (data, row)
+            return dict(sorted(found.items(), reverse=True))
+
+        return self._once("torch", make)
+
+    def _release(self, wanted: tuple[int, int, int]) -> TorchRelease:
+        return self._once(f"torch {wanted}", lambda: self._make_release(*self._torch_rows()[wanted]))
 
     def _make_release(self, data: Mapping[str, Any], row: Mapping[str, Any]) -> TorchRelease:
         version = row["version"]
@@ -557,6 +568,8 @@ class Matrix:
 
         Several products may share the name; ``capability`` is set where they agree on it.
         """
+        from .names import take_apart
+
         stripped = text.strip()
         lowered = stripped.lower()
         if lowered.startswith(("sm_", "compute_")) or (numbers(lowered) and "." in lowered):
@@ -591,6 +604,8 @@ class Matrix:
         return tuple(self._gpu(number) for number in found)
 
     def _named(self, asked: tuple[str, ...]) -> tuple[tuple[Gpu, ...], str]:
+        from .names import contains, key
+
         data = self.raw("gpus")
         by_name = data["by_name"]
         if not asked:
@@ -614,8 +629,9 @@ class Matrix:
     @staticmethod
     def _best(rows: tuple[Gpu, ...], asked: tuple[str, ...]) -> tuple[Gpu, ...]:
         """Of products that share a printed name, first those that have it as their own."""
-        wanted = key(asked)
-        return tuple(sorted(rows, key=lambda row: key(take_apart(row.name).words) != wanted))
+        from .names import words
+
+        return tuple(sorted(rows, key=lambda row: words(row.name) != asked))
 
     def _nearest(self, text: str) -> tuple[str, ...]:
         from difflib import get_close_matches
@@ -635,6 +651,169 @@ class Matrix:
             plain.update({name[len(line) :]: full for name, full in plain.items() if name.startswith(line)})
         found = get_close_matches(wanted.strip(), list(plain), n=6, cutoff=0.6)
         return tuple(dict.fromkeys(plain[name] for name in found))[:3]
+
+    # -- packages that are tied to torch
+
+    def pins(self, package: str) -> tuple[Pin, ...]:
+        """Known releases of a package with the torch that each requires, newest first; empty: not known."""
+        return tuple(row for row in self._once("pins", self._make_pins) if row.package == _package(package))
+
+    def pin(self, package: str, version: str) -> Optional[Pin]:
+        """What this release of a package requires, where the data knows the release."""
+        for row in self.pins(package):
+            if row.version == version:
+                return row
+        return None
+
+    def _make_pins(self) -> tuple[Pin, ...]:
+        data = self.raw("extensions")
+        return tuple(
+            Pin(
+                _package(row["package"]),
+                row["version"],
+                row.get("date"),
+                row["torch"],
+                row.get("torchvision"),
+                row.get("torchaudio"),
+                tuple(row["cuda"].split(" ")) if "cuda" in row else (),
+                *_origin(data, row),
+            )
+            for row in data["pin"]
+        )
+
+    def companion_ok(self, package: str, version: str, torch: str) -> Verdict:
+        """Whether torchvision or torchaudio of this version belongs to that torch release (versions, not build tags).
+
+        "unknown" for a release that the data does not have: what the package's own METADATA requires goes first anyway.
+        """
+        wanted, have = torch_key(torch), torch_key(version)
+        if wanted is None or have is None:
+            return Verdict("unknown", f"{package} {version} or torch {torch} is no known release", None, None, "")
+        belongs = [row for row in self.torch_releases() if torch_key(row.companions.get(package, "")) == have]
+        if any(torch_key(row.version) == wanted for row in belongs):
+            return Verdict("yes", f"{package} {version} belongs to torch {torch}", None, None, belongs[0].source)
+        rule = self._companion_rule(package, have)
+        if belongs and rule is not None and rule["torch"].startswith(">="):
+            least = torch_key(rule["torch"][2:])
+            source = _origin(self.raw("extensions"), rule)[0]
+            if least is not None and wanted >= least:
+                reason = f"{package} {version} takes torch {rule['torch']}"
+                return Verdict("yes", reason, None, None, source)
+            reason = f"{package} {version} requires torch {rule['torch']}, this is torch {torch}"
+            return Verdict("no", reason, None, None, source)
+        if belongs and rule is not None:
+            names = ", ".join(sorted(row.version for row in belongs))
+            reason = f"{package} {version} belongs to torch {names}, this is torch {torch}"
+            return Verdict("no", reason, None, None, belongs[0].source)
+        return Verdict("unknown", f"it is not known to which torch {package} {version} belongs", None, None, "")
+
+    def _companion_rule(self, package: str, have: tuple[int, int, int]) -> Optional[Mapping[str, Any]]:
+        """The latest rule of the package that is in force for its version."""
+        found = None
+        since: tuple[int, int, int] = (-1, 0, 0)
+        for row in self.raw("extensions")["rule"]:
+            start = torch_key(row["since"]) if "since" in row else (0, 0, 0)
+            if row["package"] == package and start is not None and since < start <= have:
+                found, since = row, start
+        return found
+
+    # -- compilers, libraries, power plans, distributions
+
+    def host_compiler(self, cuda: str) -> Optional[HostCompiler]:
+        """Host compilers that nvcc of "12.6" (or "12.6.3") accepts; None: not known."""
+        wanted = (numbers(cuda) or ())[:2]
+        for row in self._once("host_compilers", self._make_compilers):
+            if len(wanted) == 2 and numbers(row.cuda) == wanted:
+                return row
+        return None
+
+    def _make_compilers(self) -> tuple[HostCompiler, ...]:
+        data = self.raw("host_compilers")
+        return tuple(
+            HostCompiler(
+                row["cuda"],
+                row.get("read_from"),
+                row["gcc_max"],
+                row.get("gcc_min"),
+                row["clang_max"],
+                row.get("clang_min"),
+                row["msvc_min"],
+                row["msvc_below"],
+                row["visual_studio"],
+                row.get("confidence", "stated"),
+                row.get("note"),
+                *_origin(data, row),
+            )
+            for row in data["compiler"]
+        )
+
+    def library(self, name: str, cuda_major: Optional[int] = None) -> Optional[Library]:
+        """The wheels that bring a CUDA library: "libcudart.so.13", "cudart64_12.dll", "libcudnn.so.9".
+
+        Where several CUDA majors share the file name, ``cuda_major`` narrows the answer. None: no CUDA library.
+        """
+        data = self.raw("libraries")
+        stem, number = _split_library(name)
+        for row in data["library"]:
+            windows = row.get("windows")
+            if row["stem"] == stem:
+                found = _by_number(row["packages"], number)
+            elif windows and name.lower().endswith(".dll") and name.lower().startswith(windows.lower()):
+                found = _by_dll_number(row["packages"], name[len(windows) : -len(".dll")])
+            else:
+                continue
+            packages = tuple(word for word in found if word != "driver")
+            if cuda_major is not None and len(packages) > 1:
+                packages = tuple(word for word in packages if _cuda_major_of_package(word) == cuda_major)
+            driver = "driver" in row["packages"].values()
+            return Library(name, row["component"], packages, driver, *_origin(data, row))
+        return None
+
+    def kernel_modules(self, kind: str) -> tuple[str, ...]:
+        """Names of kernel modules, "nvidia" or "nouveau" (whatever else holds an NVIDIA GPU)."""
+        return tuple(row["name"] for row in self.raw("libraries")["module"] if row["kind"] == kind)
+
+    def power_plans(self) -> tuple[PowerPlan, ...]:
+        return self._once("power_plans", self._make_plans)
+
+    def _make_plans(self) -> tuple[PowerPlan, ...]:
+        data = self.raw("power_plans")
+        return tuple(
+            PowerPlan(
+                row["guid"],
+                row["name"],
+                row["kind"],
+                bool(row.get("overlay", False)),
+                row.get("alias"),
+                row.get("note"),
+                *_origin(data, row),
+            )
+            for row in data["plan"]
+        )
+
+    def power_plan(self, guid: str) -> Optional[PowerPlan]:
+        """The plan or overlay with that GUID; None: a copy or a plan of the maker's, which may be anything."""
+        wanted = guid.strip().strip("{}").lower()
+        for row in self.power_plans():
+            if row.guid == wanted:
+                return row
+        return None
+
+    def distribution(self, id: str, id_like: str = "", version: Optional[str] = None) -> Optional[Distribution]:
+        """The row for an os-release: its ID, else the first of ID_LIKE that is known. None: a system without data.
+
+        ``version`` is VERSION_ID; it picks among rows for different releases, where the ID itself matched.
+        """
+        data = self.raw("distributions")
+        names = [id.strip().lower(), *id_like.strip().lower().split()]
+        for place, name in enumerate(names):
+            rows = [row for row in data["distribution"] if name == row["id"] or name in row.get("names", ())]
+            fitting = [row for row in rows if place or _in_range(version, row.get("versions"))]
+            if fitting:
+                return _distribution(data, fitting[0], place > 0, version)
+            if rows:
+                return None
+        return None
 
 
 # Platforms whose CPU wheels on PyTorch's index carry "+cpu".
@@ -668,3 +847,86 @@ def _span(names: list[str]) -> str:
     if not names:
         return "no machine code"
     return names[0] + "".join(" " + name[3:] for name in names[1:])
+
+
+def _package(name: str) -> str:
+    """A package name as PyPI normalizes it."""
+    return name.strip().lower().replace("_", "-").replace(".", "-")
+
+
+def _split_library(name: str) -> tuple[str, str]:
+    """``"libcudart.so.11.0"`` -> ``("libcudart", "11.0")``."""
+    stem, dot, number = name.partition(".so")
+    return (stem, number.lstrip(".")) if dot else (name, "")
+
+
+def _by_number(packages: Mapping[str, str], number: str) -> list[str]:
+    """The wheels for a library number: "12" also for a file named .12.4.127; all of them where no number is given."""
+    if not number:
+        return list(dict.fromkeys(word for names in packages.values() for word in names.split(" ")))
+    for known, names in packages.items():
+        if number == known or number.startswith(known + ".") or known.startswith(number + "."):
+            return names.split(" ")
+    return []
+
+
+def _by_dll_number(packages: Mapping[str, str], number: str) -> list[str]:
+    """The same for a DLL: "12", "120_0" and "110" stand for 12, 12.0 and 11.0."""
+    digits = number.split("_")[0]
+    if len(digits) == 3:
+        digits = digits[:2]
+    return _by_number(packages, digits) if digits.isdigit() else []
+
+
+def _cuda_major_of_package(name: str) -> int:
+    """11 and 12 for -cu11 and -cu12; wheels of CUDA 13 have -cu13 or no ending."""
+    ending = name.rpartition("-cu")[2]
+    return int(ending) if ending.isdigit() else 13
+
+
+def _in_range(version: Optional[str], wanted: Optional[str]) -> bool:
+    """Whether "9.4" is in ">=8 <10". A version that cannot be read is in no range."""
+    if wanted is None:
+        return True
+    have = numbers(version or "")
+    if have is None:
+        return False
+    for clause in wanted.split(" "):
+        limit = numbers(clause.lstrip("<>=")) or ()
+        if clause.startswith(">=") and have < limit:
+            return False
+        if clause.startswith("<") and have >= limit:
+            return False
+    return True
+
+
+def _distribution(
+    data: Mapping[str, Any], row: Mapping[str, Any], relative: bool, version: Optional[str]
+) -> Distribution:
+    def words(column: str) -> tuple[str, ...]:
+        return tuple(row.get(column, ()))
+
+    return Distribution(
+        row["id"],
+        row["title"],
+        row["family"],
+        relative,
+        version,
+        words("install"),
+        words("remove"),
+        words("refresh"),
+        words("driver_tool"),
+        row.get("driver_needs"),
+        row.get("driver_pattern"),
+        row.get("mok_key"),
+        words("venv"),
+        words("pip"),
+        words("compiler"),
+        words("python_headers"),
+        words("toolkit"),
+        words("initramfs"),
+        words("bootloader"),
+        MappingProxyType(dict(row)),
+        row.get("note"),
+        *_origin(data, row),
+    )

@@ -6,15 +6,21 @@ may decide a verdict; it may be shown, marked as such.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple, Optional
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+from .record import Record
+
+# What "uname -r" can say. Anything else, out of a pasted report say, never becomes part of a command.
+_KERNEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]*\Z")
 
 
 class MatrixError(Exception):
     """The compatibility data is missing or unreadable. The message is one sentence for the user."""
 
 
-class Toolkit(NamedTuple):
+class Toolkit(Record):
     """A CUDA toolkit release. ``linux`` and ``windows`` are the drivers that NVIDIA lists for it: what building from
     source and PTX of this toolkit need. Running a wheel needs only the floor of its major."""
 
@@ -33,7 +39,7 @@ class Toolkit(NamedTuple):
     checked: str
 
 
-class Floor(NamedTuple):
+class Floor(Record):
     """The oldest driver that runs programs of one CUDA major, whatever the minor."""
 
     cuda: int
@@ -46,7 +52,7 @@ class Floor(NamedTuple):
     checked: str
 
 
-class Branch(NamedTuple):
+class Branch(Record):
     """A driver branch. ``cuda`` is the version that nvidia-smi shows on it: a ceiling, not what is installed."""
 
     name: str
@@ -89,7 +95,7 @@ class Branch(NamedTuple):
         return str(self.linux)
 
 
-class Architecture(NamedTuple):
+class Architecture(Record):
     """GPUs of one or several compute capabilities that share toolkits and driver branches."""
 
     name: str
@@ -106,7 +112,7 @@ class Architecture(NamedTuple):
     checked: str
 
 
-class DriverBound(NamedTuple):
+class DriverBound(Record):
     """The first or last driver branch of a GPU, and how firm that is."""
 
     branch: str
@@ -125,7 +131,7 @@ class DriverBound(NamedTuple):
         return int(self.branch[1:])
 
 
-class Gpu(NamedTuple):
+class Gpu(Record):
     """One product."""
 
     name: str
@@ -161,7 +167,7 @@ class Gpu(NamedTuple):
         return self.klass.endswith("-laptop")
 
 
-class GpuMatch(NamedTuple):
+class GpuMatch(Record):
     """What a GPU name, a compute capability or a PCI id stands for."""
 
     text: str
@@ -191,7 +197,7 @@ class GpuMatch(NamedTuple):
         return self.rows[0] if len(self.rows) == 1 else None
 
 
-class Verdict(NamedTuple):
+class Verdict(Record):
     """Does it serve, does it run? With the reason in plain words and the source that it rests on."""
 
     answer: str
@@ -204,7 +210,7 @@ class Verdict(NamedTuple):
     source: str
 
 
-class Build(NamedTuple):
+class Build(Record):
     """One wheel family: a torch release for a variant and a platform."""
 
     torch: str
@@ -253,7 +259,7 @@ class Build(NamedTuple):
         return python in self.pythons
 
 
-class Variant(NamedTuple):
+class Variant(Record):
     """One CUDA variant of a torch release, or the CPU one, on all its platforms."""
 
     torch: str
@@ -269,7 +275,7 @@ class Variant(NamedTuple):
         return None
 
 
-class TorchRelease(NamedTuple):
+class TorchRelease(Record):
     """A torch release with all its builds."""
 
     version: str
@@ -308,3 +314,163 @@ class TorchRelease(NamedTuple):
         """Every build for that platform, CPU first, then by CUDA version."""
         found = (variant.build(platform) for variant in self.variants)
         return tuple(build for build in found if build is not None)
+
+
+class HostCompiler(Record):
+    """Which host compilers nvcc of one toolkit accepts. Only the upper ends are checked by nvcc itself."""
+
+    cuda: str
+    read_from: Optional[str]
+    gcc_max: int
+    gcc_min: Optional[int]
+    clang_max: int
+    clang_min: Optional[int]
+    msvc_min: int
+    """Lowest _MSC_VER."""
+    msvc_below: int
+    """First _MSC_VER that is refused."""
+    visual_studio: str
+    confidence: str
+    note: Optional[str]
+    source: str
+    checked: str
+
+    @property
+    def guessed(self) -> bool:
+        return self.confidence == "guessed"
+
+
+class PowerPlan(Record):
+    """A Windows power plan or overlay that has a fixed GUID."""
+
+    guid: str
+    name: str
+    """English name; Windows shows a translated one."""
+    kind: str
+    """ "performance", "balanced" or "saver"."""
+    overlay: bool
+    alias: Optional[str]
+    note: Optional[str]
+    source: str
+    checked: str
+
+
+class Library(Record):
+    """A CUDA library file and the wheels that bring it."""
+
+    name: str
+    """As asked: "libcudart.so.13"."""
+    component: str
+    """ "CUDA runtime"."""
+    packages: tuple[str, ...]
+    """Wheels on PyPI that have this file; empty for a driver library or a number that no wheel has."""
+    from_driver: bool
+    """Whether the NVIDIA driver brings it."""
+    source: str
+    checked: str
+
+
+class Pin(Record):
+    """A release of a package that is tied to torch."""
+
+    package: str
+    version: str
+    date: Optional[str]
+    torch: str
+    """The range of torch that it requires: "==2.14.0"."""
+    torchvision: Optional[str]
+    torchaudio: Optional[str]
+    cuda: tuple[str, ...]
+    """CUDA versions that it has binaries for, "12.6"; "13" is any 13.x. Empty: not known."""
+    source: str
+    checked: str
+
+
+class Distribution(Record):
+    """A Linux distribution: its names for the driver, its commands. Commands are words and need root."""
+
+    id: str
+    title: str
+    family: str
+    """debian, redhat, suse, arch, gentoo, alpine."""
+    relative: bool
+    """Matched through ID_LIKE only: names and commands are likely the same, not surely."""
+    version: Optional[str]
+    install: tuple[str, ...]
+    remove: tuple[str, ...]
+    refresh: tuple[str, ...]
+    driver_tool: tuple[str, ...]
+    """A tool that picks the driver by itself; empty where there is none."""
+    driver_needs: Optional[str]
+    """What must be set up before the driver packages can be installed."""
+    driver_pattern: Optional[str]
+    mok_key: Optional[str]
+    venv: tuple[str, ...]
+    pip: tuple[str, ...]
+    compiler: tuple[str, ...]
+    python_headers: tuple[str, ...]
+    toolkit: tuple[str, ...]
+    initramfs: tuple[str, ...]
+    """Writes the early boot image anew; empty where that is not known."""
+    bootloader: tuple[str, ...]
+    row: Mapping[str, Any]
+    """The raw columns behind the methods."""
+    note: Optional[str]
+    source: str
+    checked: str
+
+    def install_command(self, packages: Sequence[str]) -> tuple[str, ...]:
+        """The command that installs these packages."""
+        return (*self.install, *packages)
+
+    def remove_command(self, packages: Sequence[str]) -> tuple[str, ...]:
+        return (*self.remove, *packages)
+
+    def driver_packages(self, branch: int, open_modules: bool) -> tuple[str, ...]:
+        """Packages of a driver branch (580) from the distribution, with open or proprietary kernel modules.
+
+        A branch for old cards has its own packages. Empty: the distribution has none, or it is not known.
+        """
+        legacy = self.row.get("driver_legacy", {}).get(f"R{branch}")
+        if legacy and not open_modules:
+            return tuple(legacy.split(" "))
+        column = "driver_open" if open_modules else "driver_proprietary"
+        return tuple(word.format(branch=branch) for word in self.row.get(column, ()))
+
+    def nvidia_packages(self, open_modules: bool) -> tuple[str, ...]:
+        """Packages of the newest driver from NVIDIA's own repository, once that has been added."""
+        return tuple(self.row.get("nvidia_open" if open_modules else "nvidia_proprietary", ()))
+
+    def module_stream(self, branch: int, open_modules: bool) -> tuple[str, ...]:
+        """The command that picks a driver branch before its packages are installed; empty where none is needed."""
+        column = "module_open" if open_modules else "module_proprietary"
+        return tuple(word.format(branch=branch) for word in self.row.get(column, ()))
+
+    def driver_branch(self) -> Optional[str]:
+        """The branch ("R550") that the packages of this release of the distribution bring, where it is bound to one."""
+        gives = self.row.get("driver_gives", {})
+        if self.relative or self.version is None:
+            return None
+        found = gives.get(self.version) or gives.get(self.version.split(".")[0])
+        return None if found is None else str(found)
+
+    def headers(self, kernel: str) -> tuple[str, ...]:
+        """Packages that the module build needs for this kernel (``uname -r``)."""
+        if not _KERNEL.match(kernel):
+            return ()
+        return tuple(word.format(kernel=kernel) for word in self.row.get("headers", ()))
+
+    def rebuild(self, kernel: str) -> tuple[str, ...]:
+        """The command that builds the NVIDIA module for this kernel; empty where packages bring built modules."""
+        if not _KERNEL.match(kernel):
+            return ()
+        return tuple(word.format(kernel=kernel) for word in self.row.get("rebuild", ()))
+
+    def kernel_args(self, argument: str) -> tuple[str, ...]:
+        """The command that puts an argument on the kernel command line; empty where a file must be edited."""
+        return tuple(word.format(arg=argument) for word in self.row.get("kernel_args", ()))
+
+    def compiler_package(self, major: int) -> Optional[str]:
+        """The package of one GCC major, for a toolkit that refuses the default one."""
+        name = self.row.get("compiler_version")
+        return None if name is None else str(name).format(major=major)

@@ -6,7 +6,9 @@ Plain tuples of integers. A driver's ``450.80.02`` keeps its zero as text and lo
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional
+from typing import Optional
+
+from .record import Record
 
 Numbers = tuple[int, ...]
 
@@ -50,7 +52,7 @@ def variant_of_cuda(cuda: str) -> Optional[str]:
     return f"cu{parts[0]}{parts[1]}"
 
 
-class Target(NamedTuple):
+class Target(Record):
     """A compiled GPU target: ``sm_90a`` is ``(9, 0, "a")``."""
 
     major: int
