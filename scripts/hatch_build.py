@@ -1,7 +1,7 @@
 """Build hook: compiles compat/*.toml to JSON, which loads in a fraction of the time.
 
-A wheel gets the JSON inside the package. An editable install gets it beside the TOML, with a record of the TOML's state,
-so that edits of the data take effect at once: the loader sees that the JSON is stale and reads the TOML.
+A wheel gets the JSON inside the package. An editable install gets it beside the TOML, with a record of its state, so
+that edits of the data take effect at once: the loader sees that the JSON is stale and reads the TOML.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ SECTIONS = (
     "driver_branches",
     "architectures",
     "gpus",
+    "pci_chips",
     "torch",
     "host_compilers",
     "distributions",

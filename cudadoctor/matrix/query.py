@@ -586,19 +586,36 @@ class Matrix:
             for cut in (1, 2):
                 if not rows and asked.words and asked.words[0][:-cut]:
                     rows, kind = self._named((asked.words[0][:-cut], *asked.words[1:]))
+        if not rows and len(asked.words) == 1:
+            known = self._chip_capability(asked.words[0])
+            if known is not None:
+                return GpuMatch(text, "chip", (), known, (), None, None)
         if not rows:
             return GpuMatch(text, "none", (), None, self._nearest(stripped), asked.mig, asked.vgpu)
         return GpuMatch(text, kind, rows, _shared_capability(rows), (), asked.mig, asked.vgpu)
 
     def gpu_by_pci(self, device: str) -> GpuMatch:
-        """The products of a PCI device id: "2684", "0x2684", "10de:2684"."""
+        """The products of a PCI device id: "2684", "0x2684", "10de:2684".
+
+        Where the id itself is not listed but lies in the range of a chip, ``kind`` is "chip": the compute capability is
+        sure, the rows are the products with that chip that are known (none, for old ones).
+        """
         wanted = device.strip().split(":")[-1].upper()
         if wanted.startswith("0X"):
             wanted = wanted[2:]
-        rows = self._rows(self.raw("gpus")["by_pci"].get(wanted.zfill(4), ()))
-        if not rows:
-            return GpuMatch(device, "none", (), None, (), None, None)
-        return GpuMatch(device, "pci", rows, _shared_capability(rows), (), None, None)
+        wanted = wanted.zfill(4)
+        none = GpuMatch(device, "none", (), None, (), None, None)
+        if len(wanted) != 4 or any(digit not in "0123456789ABCDEF" for digit in wanted):
+            return none
+        gpus = self.raw("gpus")
+        rows = self._rows(gpus["by_pci"].get(wanted, ()))
+        if rows:
+            return GpuMatch(device, "pci", rows, _shared_capability(rows), (), None, None)
+        for row in self.raw("pci_chips")["chip"]:
+            if row["first"] <= wanted <= row["last"]:
+                rows = self._rows(gpus["by_chip"].get(row["chip"].lower(), ()))
+                return GpuMatch(device, "chip", rows, row["capability"], (), None, None)
+        return none
 
     def _rows(self, found: Sequence[int]) -> tuple[Gpu, ...]:
         return tuple(self._gpu(number) for number in found)
@@ -625,6 +642,13 @@ class Matrix:
                 return self._rows(numbers_of), "name"
         chip = data["by_chip"].get(asked[0])
         return (self._rows(chip), "chip") if chip and len(asked) == 1 else ((), "none")
+
+    def _chip_capability(self, name: str) -> Optional[str]:
+        """The compute capability of a chip by its code name, "GK104": also of chips whose products are not listed."""
+        for row in self.raw("pci_chips")["chip"]:
+            if row["chip"].lower() == name:
+                return str(row["capability"])
+        return None
 
     @staticmethod
     def _best(rows: tuple[Gpu, ...], asked: tuple[str, ...]) -> tuple[Gpu, ...]:

@@ -173,6 +173,14 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             gpus=_r(lambda value: isinstance(value, list) and bool(value), "a list of GPUs"),
         )
     },
+    "pci_chips": {
+        "chip": _table(
+            first=_r(_matches(_PCI), "a PCI device id, upper case"),
+            last=_r(_matches(_PCI), "a PCI device id, upper case"),
+            chip=_r(_text, "a chip"),
+            capability=_r(_matches(_CC), "a compute capability"),
+        )
+    },
     "torch": {
         "release": _table(
             version=_r(_version, "a release like 2.14.1"),
