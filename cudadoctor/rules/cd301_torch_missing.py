@@ -28,6 +28,7 @@ RULE = Rule(
     severity=WARNING,
     blame=ENVIRONMENT,
     chain=True,
+    follows_from=("CD405", "CD401", "CD402", "CD403"),
     precedence=40,
 )
 

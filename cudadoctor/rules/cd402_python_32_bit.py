@@ -1,0 +1,46 @@
+"""Python is a 32-bit build
+
+What it checks
+    Whether the environment's interpreter is a 32-bit program.
+
+Why it matters
+    torch has 64-bit wheels only: pip finds "no matching distribution". On Windows, the first download button of some
+    years gave the 32-bit installer.
+
+How to fix
+    Install the 64-bit Python and make the environment anew.
+
+References
+    https://www.python.org/downloads/windows/
+"""
+
+from __future__ import annotations
+
+from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD402",
+    name="python-32-bit",
+    title="Python is a 32-bit build",
+    severity=ERROR,
+    blame=ENVIRONMENT,
+    precedence=28,
+)
+
+
+def judge(case: Case) -> Outcome:
+    bits = case.fact("python.bits")
+    if bits.is_absent:
+        return case.skipped("no Python environment is looked at")
+    if not bits.is_known:
+        return case.undecided(f"cannot tell whether Python is a 64-bit build: {bits.reason}", ("python.bits",))
+    if bits.get() == 64:
+        return case.passed("Python is a 64-bit build", ("python.bits",))
+    version = case.value("python.version", "")
+    minor = ".".join(version.split(".")[:2]) if version else "3.12"
+    return case.failed(
+        f"Python {version} is a {bits.get()}-bit build, and torch has 64-bit wheels only".replace("  ", " "),
+        ("python.bits", "python.executable"),
+        fixes=(Remedy("use-python", {"version": minor, "bits": 64}),),
+        not_helping=("a newer pip or another index: there are no 32-bit wheels",),
+    )

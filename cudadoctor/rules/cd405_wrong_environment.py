@@ -1,0 +1,110 @@
+"""pip and python belong to different environments
+
+What it checks
+    Whether torch was installed somewhere else than where it is run: another environment at hand holds it, the pip on
+    PATH installs into another interpreter, or several copies lie on the import path.
+
+Why it matters
+    "I installed torch, and it is not found" (or is still the old one) is nearly always this.
+
+How to fix
+    Call pip through the interpreter that runs your program: python -m pip install ... Activate the environment that has
+    torch, or remove the second copy.
+
+References
+    https://packaging.python.org/en/latest/tutorials/installing-packages/
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.wheel import MISSING, torch_build
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, LIKELY, WARNING, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD405",
+    name="wrong-environment",
+    title="pip and python belong to different environments",
+    severity=WARNING,
+    blame=ENVIRONMENT,
+    precedence=35,
+)
+
+
+def judge(case: Case) -> Outcome:
+    if case.fact("python.executable").is_absent:
+        return case.skipped("no Python environment is looked at")
+    copies = case.value("torch.copies", [])
+    if len(copies) > 1:
+        return case.failed(
+            f"torch is installed {len(copies)} times on the import path; {copies[0]} wins",
+            ("torch.copies", "torch.version"),
+            certainty=CERTAIN,
+            data={"copies": copies},
+            fixes=(
+                Remedy(
+                    "manual",
+                    {
+                        "title": "Remove the other copy of torch",
+                        "text": f"Keep one of: {', '.join(copies)}. A copy in the user's own site-packages is removed "
+                        "with: python -m pip uninstall torch, run once more until pip finds none.",
+                        "kind": "install",
+                        "effect": {"torch.copies": copies[:1]},
+                    },
+                ),
+            ),
+        )
+    if case.derived(torch_build).kind != MISSING:
+        if case.fact("torch.version").is_unknown:
+            return case.undecided("cannot tell which torch would be imported", ("torch.version", "torch.copies"))
+        return case.passed("torch is in the environment that is looked at", ("torch.path",))
+    others = case.value("python.others_with_torch", [])
+    python = case.value("python.executable", "this Python")
+    if others:
+        other = others[0]
+        return case.failed(
+            f"torch {other.get('torch')} is in the environment of {other.get('executable')}, not in that of {python}",
+            ("python.executable", "python.others_with_torch"),
+            certainty=LIKELY,
+            data={"others": others},
+            fixes=(
+                Remedy(
+                    "manual",
+                    {
+                        "title": "Run your program with the Python that has torch",
+                        "text": f"Use {other.get('executable')}, or activate its environment; to look at that one: "
+                        f"cudadoctor check --python {other.get('executable')}",
+                        "kind": "setting",
+                        "effect": {"python.others_with_torch": []},
+                    },
+                ),
+            ),
+        )
+    pip = case.value("python.pip_on_path") or {}
+    interpreter = pip.get("interpreter")
+    if interpreter and case.fact("python.executable").is_known and not _same(interpreter, python, case):
+        return case.failed(
+            f"the pip on PATH installs for {interpreter}, not for {python}",
+            ("python.pip_on_path", "python.executable"),
+            certainty=LIKELY,
+            data={"pip": pip},
+            fixes=(
+                Remedy(
+                    "manual",
+                    {
+                        "title": "Call pip through your interpreter",
+                        "text": f"Instead of pip install, use: {python} -m pip install",
+                        "kind": "setting",
+                        "effect": {"python.pip_on_path": None},
+                    },
+                ),
+            ),
+        )
+    return case.passed("pip and python belong together", ("python.executable", "python.pip_on_path"))
+
+
+def _same(interpreter: str, python: str, case: Case) -> bool:
+    """Whether both run the same environment: the same file, or both in the environment's folder."""
+    prefix = str(case.value("python.prefix", ""))
+    one, other = interpreter.replace("\\", "/").lower(), python.replace("\\", "/").lower()
+    folder = prefix.replace("\\", "/").lower().rstrip("/")
+    return one == other or (bool(folder) and one.startswith(folder + "/"))

@@ -1,0 +1,81 @@
+"""The Windows page file is too small
+
+What it checks
+    Whether Windows has a page file, and whether one of fixed size leaves room: Windows promises every process the
+    memory that it asks for (commit), and refuses when memory and page files together cannot cover it.
+
+Why it matters
+    Each Python process that imports torch reserves several GB for the CUDA libraries. With a small page file, data
+    loader workers fail with "The paging file is too small for this operation to complete" (WinError 1455), while
+    memory is free.
+
+How to fix
+    Let Windows manage the page file, or give it a generous maximum. It takes a reboot. Fewer workers help meanwhile.
+
+References
+    https://learn.microsoft.com/windows/client-management/introduction-page-file
+"""
+
+from __future__ import annotations
+
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD602",
+    name="paging-file-too-small",
+    title="The Windows page file is too small",
+    severity=WARNING,
+    blame=MACHINE,
+    precedence=62,
+)
+
+_GIB = 1 << 30
+# Four workers of 3 to 4 GB each: below this a plain DataLoader meets the limit. A rule of thumb.
+_ROOM = 16 * _GIB
+
+
+def judge(case: Case) -> Outcome:
+    if case.value("system.os") != "windows":
+        return case.skipped("page files are Windows' own")
+    reported = case.fact("symptom.paging_file_too_small")
+    files = case.fact("memory.page_file")
+    if reported.is_known:
+        return _failed(
+            case,
+            "Windows refused memory: the page file is too small (WinError 1455)",
+            ("symptom.paging_file_too_small", "memory.page_file"),
+            CERTAIN,
+            ERROR,
+        )
+    if not files.is_known:
+        return case.undecided(f"cannot read how the page file is set: {files.reason}", ("memory.page_file",))
+    evidence = ("memory.page_file", "memory.total", "memory.commit_limit")
+    if not files.get():
+        return _failed(case, "there is no page file: CUDA programs fail while memory is free", evidence, CERTAIN)
+    if any(entry.get("mode") != "fixed" for entry in files.get()):
+        return case.passed("Windows manages the page file", ("memory.page_file",))
+    sizes = [entry.get("maximum") for entry in files.get()]
+    if any(size is None for size in sizes):
+        return case.undecided("the page file's maximum cannot be read", ("memory.page_file",))
+    total = sum(sizes)
+    if total < _ROOM:
+        return _failed(
+            case,
+            f"the page file is fixed at {total / _GIB:.1f} GiB: torch's processes may be refused memory",
+            evidence,
+            LIKELY,
+        )
+    return case.passed(f"the page file may grow to {total / _GIB:.0f} GiB", ("memory.page_file",))
+
+
+def _failed(
+    case: Case, message: str, evidence: tuple[str, ...], certainty: str, severity: str = WARNING
+) -> Outcome:
+    return case.failed(
+        message,
+        evidence,
+        certainty=certainty,
+        severity=severity,
+        fixes=(Remedy("enlarge-page-file", {"effect": {"symptom.paging_file_too_small": None}}),),
+        not_helping=("installing torch again: Windows refuses the memory, not torch",),
+    )
