@@ -315,8 +315,8 @@ def _pair(text: str) -> tuple[Cell, Cell]:
 
 def _gpu(rows: list[list[str]], driver_model_column: bool) -> SmiGpu:
     left, middle, right = rows[0]
-    index, _, rest = left.partition(" ")
-    name, mode = rest.strip(), ""
+    index, name = left.split(None, 1)
+    mode = ""
     for ending in ("On", "Off", "N/A", "ERR!", "WDDM", "TCC", "MCDM"):
         if name.endswith(" " + ending):
             name, mode = name[: -len(ending)].strip(), ending
