@@ -25,4 +25,7 @@ PROBES: tuple[str, ...] = (
     "windows",
     "disks",
     "kernel_log",
+    "interpreter",
+    "packages",
+    "torch_build",
 )
