@@ -10,7 +10,7 @@ from cudadoctor.cli._input import Machine, read_facts
 from cudadoctor.cli._words import pair, rule_id, rule_ids
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import Matrix, load_matrix
-from cudadoctor.model import MACHINE
+from cudadoctor.model import MACHINE, FixStep
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
 from cudadoctor.render.style import Style
@@ -27,8 +27,6 @@ def view_of(
     style: Optional[Style] = None,
 ) -> View:
     """Examines and judges the machine that the options mean."""
-    from cudadoctor.plan import make_plan
-
     selected = rule_ids(select) if select else None
     ignored = {}
     for text in ignore:
@@ -37,17 +35,26 @@ def view_of(
     facts = read_facts(machine)
     matrix: Matrix = load_matrix()
     report = diagnose(facts, matrix, select=selected, ignore=ignored)
-    plan = make_plan(report, matrix)
+    steps, advice = _planned(report, matrix)
     return View(
         report=report,
         exit=exit_code(report, fail_on, unknown_ok, retry_code),
-        steps=tuple(plan.steps),
-        advice=tuple(plan.advice),
+        steps=steps,
+        advice=advice,
         matrix=MatrixInfo(matrix.revision, matrix.checked),
         fail_on=fail_on,
         tool_version=__version__,
         style=style or Style(),
     )
+
+
+def _planned(report: Report, matrix: Matrix) -> tuple[tuple[FixStep, ...], tuple[FixStep, ...]]:
+    try:
+        from cudadoctor.plan import make_plan
+    except ImportError:
+        return (), ()
+    plan = make_plan(report, matrix)
+    return tuple(plan.steps), tuple(plan.advice)
 
 
 def exit_code(report: Report, fail_on: str, unknown_ok: bool, retry_code: Optional[int]) -> int:

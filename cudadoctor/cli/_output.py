@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -33,12 +34,13 @@ def write_stream(stream: Optional[TextIO], text: str) -> None:
     try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
-    except (BrokenPipeError, OSError) as error:
-        if not isinstance(error, BrokenPipeError) and os.name != "nt":
+    except OSError as error:
+        # What is left in the buffer would fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        # Windows has no error of its own for a pipe that was closed.
+        gone = isinstance(error, BrokenPipeError) or (os.name == "nt" and error.errno == errno.EINVAL)
+        if not gone and stream is not sys.stderr:
             raise InputError(f"cannot write to standard output: {error.strerror or error}") from None
-        # Nothing is left to flush when Python ends.
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
 
 
 def write_file(path: str, text: str) -> None:

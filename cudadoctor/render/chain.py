@@ -61,16 +61,14 @@ def _first_known(facts: Facts, *names: str) -> Optional[Fact[Any]]:
 
 
 def _grouped(texts: list[str]) -> str:
-    """Equal neighbours counted: `2x NVIDIA A100, 1x NVIDIA T4`."""
+    """Equal neighbours counted: `2x NVIDIA A100; NVIDIA T4`."""
     counted: list[tuple[str, int]] = []
     for text in texts:
         if counted and counted[-1][0] == text:
             counted[-1] = (text, counted[-1][1] + 1)
         else:
             counted.append((text, 1))
-    if len(counted) == 1 and counted[0][1] == 1:
-        return counted[0][0]
-    return "; ".join(f"{count}x {text}" for text, count in counted)
+    return "; ".join(f"{count}x {text}" if count > 1 else text for text, count in counted)
 
 
 def _gpu(*parts: Optional[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-# Words of the first column, by what they say. The 256-colour tones have a contrast of 3.9:1 or more (4.5:1 for most)
+# Words of the first column, by what they say. The 256-colour tones have a contrast of 4:1 or more (4.5:1 for most)
 # on white and on black alike; of the 16 named colours, yellow and cyan cannot be read on white, so they are not used.
 _PALETTES: dict[str, dict[str, str]] = {
     "": {},
@@ -18,7 +18,7 @@ _PALETTES: dict[str, dict[str, str]] = {
     },
     "256": {
         "ok": "38;5;28",
-        "FAIL": "1;38;5;160",
+        "FAIL": "1;38;5;196",
         "warn": "1;38;5;130",
         "????": "1;38;5;163",
         "BUG": "1;38;5;163",
@@ -115,6 +115,6 @@ def _break(word: str, width: int) -> int:
             break
         fitting += 1
     for cut in range(fitting, fitting // 2, -1):
-        if word[cut - 1] in "/\\,;=-_.":
+        if word[cut - 1] in "/\\,;=-_":
             return cut
     return max(fitting, 1)

@@ -62,7 +62,7 @@ def word_of(outcome: Outcome) -> str:
 def _hedged(outcome: Outcome) -> str:
     """The message, saying so where it is no certainty."""
     if outcome.status == FAIL and outcome.certainty != CERTAIN:
-        return f"{outcome.message} ({outcome.certainty}, not certain)"
+        return f"{outcome.certainty}: {outcome.message}"
     return outcome.message
 
 
@@ -178,7 +178,9 @@ class _Text:
         if not self.style.verbose and len(wrap(text, self.style.width - 20)) > _MOST_VALUE_LINES:
             count = f"{len(item.value)} entries" if isinstance(item.value, (list, dict)) else f"{len(value)} letters"
             text = f"{item.fact}: {count} (see `cudadoctor facts`)"
-        return _Note(text, item.source, keep=True, role="source")
+        # Of a fact that is unknown without a source, the reason is all there is, and it is said already.
+        source = item.source if item.source not in text else ""
+        return _Note(text, source, keep=True, role="source")
 
     # -- what else was found ----------------------------------------------------------------------------------------
 

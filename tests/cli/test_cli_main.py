@@ -1,0 +1,165 @@
+"""The command as a whole: its commands by file name, its manners when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_runner import Run
+
+import cudadoctor
+from cudadoctor.cli import group
+
+COMMAND = [sys.executable, "-m", "cudadoctor"]
+ROOT = Path(cudadoctor.__file__).parent.parent
+
+
+def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,  # type: ignore[call-overload,arg-type]
+    )
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, f"cudadoctor {cudadoctor.__version__}\n", "")
+
+
+def test_version_imports_no_command() -> None:
+    script = """
+import sys
+from cudadoctor.cli import main
+sys.argv[1:] = ["--version"]
+try:
+    main()
+finally:
+    print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = [name for name in done.stdout.split() if name.startswith("cudadoctor.")]
+    assert loaded == ["cudadoctor.cli"]
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_every_command(run: Run, flag: str) -> None:
+    result = run(flag)
+    assert result.exit == 0
+    for name in ("check", "explain", "facts", "rules"):
+        assert f"\n  {name} " in result.out
+
+
+@pytest.mark.parametrize("name", sorted(group.list_commands(None)))  # type: ignore[arg-type]
+def test_every_command_has_help_in_80_columns(run: Run, name: str) -> None:
+    result = run(name, "-h")
+    assert result.exit == 0 and result.out.startswith(f"Usage: cudadoctor {name} ")
+    assert all(len(line) <= 80 for line in result.out.splitlines())
+
+
+def test_without_a_command_the_help_is_shown_as_an_error(run: Run) -> None:
+    result = run()
+    assert result.exit == 2 and result.out == "" and "Usage: cudadoctor" in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["chekc"], "there is no command 'chekc'; did you mean check?"),
+        (["xyzzy"], "there is no command 'xyzzy'; there are check, "),
+        (["_input"], "there is no command '_input'"),
+        (["check", "--formt", "json"], "'--formt'"),
+        (["check", "--format", "yaml"], "'yaml' is not one of"),
+        (["check", "--timeout", "soon"], "'soon' is not a valid float"),
+        (["check", "--timeout", "0"], "0.0 is not in the range"),
+        (["check", "superfluous"], "superfluous"),
+        (["explain"], "Missing argument 'ID|NAME|CONCEPT'"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(run: Run, arguments: list[str], says: str) -> None:
+    result = run(*arguments)
+    assert result.exit == 2 and result.out == ""
+    assert result.err.startswith("cudadoctor: error: ") and result.err.count("\n") == 1
+    assert says in result.err
+
+
+def test_our_own_mistake_says_how_to_report_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDADOCTOR_DEBUG", raising=False)
+    monkeypatch.setattr("cudadoctor.rules.rule_files", lambda: 1 / 0)
+    result = run("rules")
+    assert result.exit == 2 and result.out == ""
+    assert result.err.startswith(
+        f"cudadoctor: error: internal error (cudadoctor {cudadoctor.__version__}, test_cli_main.py:"
+    )
+    assert "ZeroDivisionError" in result.err and "CUDADOCTOR_DEBUG=1" in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_the_traceback_is_there_for_who_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDADOCTOR_DEBUG", "1")
+    monkeypatch.setattr("cudadoctor.rules.rule_files", lambda: 1 / 0)
+    monkeypatch.setattr(sys, "argv", ["cudadoctor", "rules"])
+    from cudadoctor.cli import main
+
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    running = start("explain", "driver-and-cuda", bufsize=0)
+    assert running.stdout is not None and running.stderr is not None
+    running.stdout.close()
+    assert running.stderr.read() == ""
+    assert running.wait(30) == 0
+    running.stderr.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_behind_standard_output_is_one_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "rules"], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "cudadoctor: error: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_is_quiet() -> None:
+    running = start("check", "--facts", "-", stdin=subprocess.PIPE)  # waits for its input
+    time.sleep(1.5)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert err.strip() == ""
+
+
+def test_output_to_a_stream_that_is_closed() -> None:
+    done = subprocess.run(
+        f'"{sys.executable}" -m cudadoctor rules >&-', shell=True, cwd=ROOT, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8", "cp932"])
+def test_no_encoding_breaks_the_output(encoding: str, tmp_path: Path) -> None:
+    facts = tmp_path / "facts.json"
+    name = '"\\u5e73\\u8861 \\u00e9 \\ud83d\\ude00"'
+    facts.write_text(
+        '{"schema": "cudadoctor.facts/1", "facts": {"gpu.0.name": {"state": "known", "value": ' + name + "}}}"
+    )
+    done = subprocess.run(
+        [*COMMAND, "facts", "--format", "text", "--facts", str(facts)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"gpu.0.name: " in done.stdout
+    done.stdout.decode(encoding)
