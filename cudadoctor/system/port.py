@@ -68,8 +68,9 @@ class RandomReader(Protocol):
 class RunningProgram(Protocol):
     """A program that was started and goes on beside us."""
 
-    def result(self) -> Fact[ProgramResult]:
-        """Waits until it ends or its deadline passes. Absent: there is no such program."""
+    def result(self, within: Optional[float] = None) -> Fact[ProgramResult]:
+        """Waits until it ends, its deadline passes or `within` seconds from now are over; then it is stopped. Absent:
+        there is no such program."""
         ...
 
 
@@ -79,6 +80,16 @@ class RunningQuery(Protocol):
     def result(self) -> Fact[Any]:
         """Waits for the answer or the deadline; a hang is unknown, with a reason that begins with `timed out`."""
         ...
+
+
+class Ended:
+    """A program or a question whose answer is there already."""
+
+    def __init__(self, answer: Fact[Any]) -> None:
+        self._answer = answer
+
+    def result(self, within: Optional[float] = None) -> Fact[Any]:
+        return self._answer
 
 
 class System(Protocol):
@@ -177,9 +188,9 @@ class System(Protocol):
         """Path of the NVML library that the loader would find; absent: there is none, and no use in asking NVML."""
         ...
 
-    def start_nvml(self, timeout: float) -> RunningQuery:
+    def start_nvml(self, library: str, timeout: float) -> RunningQuery:
         """Asks NVML everything at once through nvidia-ml-py, in a process of its own; see `system.nvml` for the shape
-        of the answer."""
+        of the answer. `library` is what `nvml_library` gave."""
         ...
 
     def registry_value(self, key: str, name: str) -> Fact[Any]:

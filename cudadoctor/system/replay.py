@@ -24,6 +24,7 @@ from cudadoctor.parse.decode import decode
 from cudadoctor.system import sources
 from cudadoctor.system.port import (
     DiskUsage,
+    Ended,
     FileStatus,
     Identity,
     ProgramResult,
@@ -37,7 +38,6 @@ from cudadoctor.system.recording import (
     SCHEMA,
     bytes_of,
     check_document,
-    entry_of,
     fact_of,
     is_absent,
     is_error,
@@ -434,7 +434,7 @@ class ReplaySystem:
     def start(
         self, argv: Sequence[str], timeout: float, environment: Optional[Mapping[str, str]] = None
     ) -> RunningProgram:
-        return _Ended(self.run(argv, timeout, environment))
+        return Ended(self.run(argv, timeout, environment))
 
     def run(
         self, argv: Sequence[str], timeout: float, environment: Optional[Mapping[str, str]] = None
@@ -458,10 +458,10 @@ class ReplaySystem:
             return known("nvml.dll" if self._windows else "libnvidia-ml.so.1", sources.NVML)
         return self._unlisted(sources.NVML)
 
-    def start_nvml(self, timeout: float) -> RunningQuery:
+    def start_nvml(self, library: str, timeout: float) -> RunningQuery:
         if "nvml" not in self._document:
-            return _Ended(self._unlisted(sources.NVML))
-        return _Ended(self._scalar("nvml", sources.NVML))
+            return Ended(self._unlisted(sources.NVML))
+        return Ended(self._scalar("nvml", sources.NVML))
 
     # -- Windows ----------------------------------------------------------------------------------------------------
 
@@ -508,16 +508,6 @@ class ReplaySystem:
 
     def add_notes(self, notes: Any) -> None:
         return None
-
-
-class _Ended:
-    """A program or a question whose answer is there already."""
-
-    def __init__(self, answer: Fact[Any]) -> None:
-        self._answer = answer
-
-    def result(self) -> Fact[Any]:
-        return self._answer
 
 
 class _RecordedReader:
@@ -573,22 +563,3 @@ def _program_result(entry: Mapping[str, Any]) -> ProgramResult:
         stderr=text_of(entry.get("stderr", "")),
         timed_out=timed_out,
     )
-
-
-def status_entry(status: FileStatus) -> dict[str, Any]:
-    """How a file status stands in a recording."""
-    entry: dict[str, Any] = {
-        "kind": status.kind,
-        "mode": f"{status.mode:04o}",
-        "uid": status.uid,
-        "gid": status.gid,
-        "size": status.size,
-        "readable": status.readable,
-        "writable": status.writable,
-    }
-    if status.device is not None:
-        entry["device"] = status.device
-    return entry
-
-
-__all__ = ["ReplaySystem", "entry_of", "status_entry"]

@@ -1,0 +1,545 @@
+"""What NVML and nvidia-smi say: driver.nvml_*, gpu.*, driver.smi_* and smi.gpus.
+
+Both run in processes of their own, and may hang with the driver. So the work has three parts: `locate` (where are
+they? it looks into folders that may lie on a dead network file system), `begin` (start both) and `finish` (wait for
+both); on a live machine other probes run in between.
+
+nvidia-smi is asked for its table. Only where NVML did not answer it is asked again: `--query-gpu` with what the
+table cannot say, the same without the fields that older drivers do not know, and `-L` where even that fails. Where
+nvidia-smi said that it cannot reach the driver at all, asking again would only say it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+
+from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
+from cudadoctor.probes.api import EVERYWHERE, Probe
+
+if TYPE_CHECKING:
+    from cudadoctor.parse.nvidia_smi import SmiTable
+    from cudadoctor.system.port import ProgramResult, RunningProgram, RunningQuery, System
+
+NVML = "nvml"
+
+# Kept back from NVML's and nvidia-smi's time, so that a hang is reported before the run's deadline.
+RESERVE = 0.7
+
+# How much longer than NVML nvidia-smi may take where NVML has answered: it tells little more then.
+SMI_EXTRA = 2.0
+
+# Where nvidia-smi lies when PATH does not lead to it: WSL, GKE's and CoreOS' driver containers, NixOS; old Windows.
+_USUAL_PLACES = {
+    "linux": (
+        "/usr/bin/nvidia-smi",
+        "/usr/lib/wsl/lib/nvidia-smi",
+        "/usr/local/nvidia/bin/nvidia-smi",
+        "/opt/bin/nvidia-smi",
+        "/run/current-system/sw/bin/nvidia-smi",
+    ),
+    "windows": (
+        "C:\\Windows\\System32\\nvidia-smi.exe",
+        "C:\\Program Files\\NVIDIA Corporation\\NVSMI\\nvidia-smi.exe",
+    ),
+}
+
+
+class Places(NamedTuple):
+    """Where nvidia-smi and the NVML library are."""
+
+    smi: Fact[str]
+    library: Fact[str]
+
+
+class Begun(NamedTuple):
+    """Both on their way; None: not started."""
+
+    places: Places
+    nvml: Optional[RunningQuery]
+    smi: Optional[RunningProgram]
+
+
+def locate(system: System) -> Places:
+    smi = system.which("nvidia-smi")
+    if not smi.is_known:
+        for path in _USUAL_PLACES.get(system.platform, ()):
+            status = system.status(path)
+            if status.is_known and status.get().kind == "file":
+                smi = known(path, "usual places")
+                break
+    return Places(smi, system.nvml_library())
+
+
+def begin(system: System, places: Places) -> Begun:
+    timeout = max(0.0, system.remaining() - RESERVE)
+    library, smi = places.library, places.smi
+    return Begun(
+        places,
+        system.start_nvml(library.get(), timeout) if library.is_known else None,
+        system.start([smi.get()], timeout) if smi.is_known else None,
+    )
+
+
+def finish(system: System, begun: Begun) -> dict[str, Fact[Any]]:
+    facts: dict[str, Fact[Any]] = {"driver.nvml_library": begun.places.library, "driver.smi_path": begun.places.smi}
+    answer: Fact[Any]
+    if begun.nvml is not None:
+        answer = begun.nvml.result()
+    elif begun.places.library.is_absent:
+        answer = absent(NVML)
+    else:
+        answer = unknown(f"the NVML library could not be looked for ({begun.places.library.reason})", NVML)
+    facts.update(nvml_facts(answer))
+    answered = facts["driver.nvml_version"].is_known
+    facts.update(_smi_facts(system, begun, answered))
+    return facts
+
+
+def look(system: System) -> dict[str, Fact[Any]]:
+    return finish(system, begin(system, locate(system)))
+
+
+# -- NVML -----------------------------------------------------------------------------------------------------------
+
+GPU_IS_LOST = 15
+_UNKNOWN_STATE = 32  # NVML_PSTATE_UNKNOWN
+
+_COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
+_DRIVER_MODELS = ("WDDM", "TCC", "MCDM")
+_EVENT_REASONS = (
+    "gpu_idle",
+    "applications_clocks_setting",
+    "sw_power_cap",
+    "hw_slowdown",
+    "sync_boost",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+    "display_clock_setting",
+    "board_limit",
+    "reliability",
+)
+
+
+def nvml_facts(answer: Fact[Any]) -> dict[str, Fact[Any]]:
+    """Facts from NVML's answer (its shape: `system/nvml.py`)."""
+    if not answer.is_known:
+        return _no_nvml(answer)
+    data: Mapping[str, Any] = answer.get()
+    unfinished: str = data.get("unfinished", "")
+    facts: dict[str, Fact[Any]] = {
+        "driver.nvml_unresponsive": known(unfinished.startswith("timed out"), NVML),
+        "driver.nvml_library_version": _read(data.get("library_version")).map(_library_version),
+    }
+    if unfinished and not unfinished.startswith("timed out"):
+        facts["examination.failed"] = known([{"probe": NVML, "reason": unfinished}], NVML)
+    init = data.get("init", {})
+    if "code" in init:
+        facts["driver.nvml_error"] = known(init["code"], NVML)
+        facts["driver.nvml_error_text"] = known(init["error"], NVML)
+        reason = f"NVML did not start: {init['error']}"
+        for name in ("driver.nvml_version", "driver.nvml_cuda", "gpu.count"):
+            facts[name] = unknown(reason, NVML)
+        return facts
+    facts["driver.nvml_error"] = facts["driver.nvml_error_text"] = absent(NVML)
+    missing = f"NVML stopped answering ({unfinished})" if unfinished else "NVML was not asked"
+    facts["driver.nvml_version"] = _read(data.get("driver_version"), missing)
+    facts["driver.nvml_cuda"] = _read(data.get("cuda_driver_version"), missing).map(_cuda_version)
+    facts["gpu.count"] = _read(data.get("count"), missing)
+    gpus = data.get("gpus", [])
+    for index in range(max(len(gpus), facts["gpu.count"].value or 0)):
+        entry = gpus[index] if index < len(gpus) else {"handle": {"code": -1, "error": missing}}
+        facts.update({f"gpu.{index}.{name}": fact for name, fact in _gpu_facts(entry).items()})
+    return facts
+
+
+def _no_nvml(answer: Fact[Any]) -> dict[str, Fact[Any]]:
+    """No answer at all: there is no library, it hangs, or asking it failed."""
+    if answer.is_absent:
+        reason, unresponsive = "there is no NVML library", absent(NVML)
+    else:
+        reason = f"NVML gave no answer ({answer.reason})"
+        hangs = answer.reason.startswith("timed out")
+        unresponsive = known(True, NVML) if hangs else unknown(answer.reason, NVML)
+    facts = {
+        name: unknown(reason, NVML)
+        for name in (
+            "driver.nvml_error",
+            "driver.nvml_error_text",
+            "driver.nvml_version",
+            "driver.nvml_cuda",
+            "driver.nvml_library_version",
+            "gpu.count",
+        )
+    }
+    facts["driver.nvml_unresponsive"] = unresponsive
+    if unresponsive.is_unknown:
+        facts["examination.failed"] = known([{"probe": NVML, "reason": answer.reason}], NVML)
+    return facts
+
+
+def _read(entry: Any, missing: str = "NVML was not asked") -> Fact[Any]:
+    """One answer of NVML's as a fact."""
+    if entry is None:
+        return unknown(missing, NVML)
+    if isinstance(entry, dict):
+        if entry.get("absent") is True:
+            return absent(NVML)
+        if "error" in entry:
+            return unknown(f"NVML: {entry['error']}", NVML)
+    return known(entry, NVML)
+
+
+def _library_version(text: str) -> str:
+    """ "12.535.261.03" (CUDA's major, then the driver's version) -> "535.261.03" """
+    return text.partition(".")[2] if text.count(".") >= 2 else text
+
+
+def _cuda_version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _part(name: str) -> Callable[[Any], Any]:
+    return lambda answer: answer[name]
+
+
+def _choice(names: tuple[str, ...]) -> Callable[[Any], str]:
+    def read(number: Any) -> str:
+        if isinstance(number, int) and 0 <= number < len(names):
+            return names[number]
+        raise ParseError(f"NVML gave {number!r}, which is none of {', '.join(names)}")
+
+    return read
+
+
+def _watts(milliwatts: int) -> float:
+    return milliwatts / 1000
+
+
+def _address(text: str) -> str:
+    from cudadoctor.parse.pci import normalise_bus_id
+
+    return normalise_bus_id(text)
+
+
+def _reasons(mask: int) -> list[str]:
+    return [name for bit, name in enumerate(_EVENT_REASONS) if mask >> bit & 1]
+
+
+def _state(number: int) -> int:
+    if number == _UNKNOWN_STATE:
+        raise ParseError("NVML does not know the performance state")
+    return number
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+# Fact of a GPU, NVML's answer, how to read it.
+_GPU_FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("name", "name", _as_it_is),
+    ("pci_address", "pci_bus_id", _address),
+    ("pci_device_id", "pci_device_id", lambda text: text[:4].lower()),
+    ("compute_capability", "compute_capability", _as_it_is),
+    ("memory_total", "memory", _part("total")),
+    ("memory_free", "memory", _part("free")),
+    ("memory_used", "memory", _part("used")),
+    ("mig_mode", "mig_mode", bool),
+    ("ecc_mode", "ecc_mode", bool),
+    ("ecc_uncorrected", "ecc_uncorrected", _as_it_is),
+    ("retired_pending", "retired_pending", bool),
+    ("remap_pending", "remapped_rows", _part("pending")),
+    ("remap_failure", "remapped_rows", _part("failure")),
+    ("throttle_reasons", "clocks_event_reasons", _reasons),
+    ("temperature", "temperature", _as_it_is),
+    ("temperature_slowdown", "temperature_slowdown", _as_it_is),
+    ("power", "power_mw", _watts),
+    ("power_limit", "power_limit_mw", _watts),
+    ("power_limit_default", "power_limit_default_mw", _watts),
+    ("pcie_generation", "pcie_generation", _as_it_is),
+    ("pcie_generation_max", "pcie_generation_max", _as_it_is),
+    ("pcie_width", "pcie_width", _as_it_is),
+    ("pcie_width_max", "pcie_width_max", _as_it_is),
+    ("compute_mode", "compute_mode", _choice(_COMPUTE_MODES)),
+    ("persistence_mode", "persistence_mode", bool),
+    ("processes", "processes", _as_it_is),
+    ("utilization", "utilization", _as_it_is),
+    ("performance_state", "performance_state", _state),
+    ("clock_sm", "clock_sm", _as_it_is),
+    ("clock_sm_max", "clock_sm_max", _as_it_is),
+    ("driver_model", "driver_model", _choice(_DRIVER_MODELS)),
+    ("display_active", "display_active", bool),
+)
+
+
+def _gpu_facts(entry: Mapping[str, Any]) -> dict[str, Fact[Any]]:
+    handle = entry.get("handle")
+    if handle is not None:
+        facts: dict[str, Fact[Any]] = {
+            name: unknown(f"NVML: {handle['error']}", NVML) for name, _, _ in _GPU_FACTS
+        }
+        facts["mig_devices"] = unknown(f"NVML: {handle['error']}", NVML)
+        lost = handle["code"] == GPU_IS_LOST
+        facts["lost"] = known(True, NVML) if lost else unknown(f"NVML: {handle['error']}", NVML)
+        return facts
+    facts = {name: _read(entry.get(key)).map(read) for name, key, read in _GPU_FACTS}
+    mig = facts["mig_mode"]
+    if mig.is_known:
+        facts["mig_devices"] = _read(entry.get("mig_devices")) if mig.get() else known(0, NVML)
+    else:
+        facts["mig_devices"] = mig
+    codes = {answer.get("code") for answer in entry.values() if isinstance(answer, dict)}
+    facts["lost"] = known(GPU_IS_LOST in codes, NVML)
+    return facts
+
+
+# -- nvidia-smi -----------------------------------------------------------------------------------------------------
+
+SMI = "nvidia-smi"
+MIB = 1 << 20
+
+_QUERY = (
+    "index",
+    "name",
+    "pci.bus_id",
+    "driver_version",
+    "memory.total",
+    "memory.used",
+    "compute_cap",
+    "mig.mode.current",
+)
+_QUERY_OF_OLD_DRIVERS = _QUERY[:6]
+
+# What the parser calls a failure, and what the catalogue does.
+_FAILURES = {
+    "driver-not-loaded": "no-driver",
+    "library-not-found": "no-library",
+    "version-mismatch": "mismatch",
+    "no-permission": "permission",
+}
+
+# After these, nvidia-smi has nothing more to say.
+_FINAL = ("no-driver", "no-library", "mismatch", "permission", "no-devices", "timed-out")
+
+
+def _smi_facts(system: System, begun: Begun, nvml_answered: bool) -> dict[str, Fact[Any]]:
+    names = (
+        "driver.smi_exit",
+        "driver.smi_failure",
+        "driver.smi_failure_text",
+        "driver.smi_version",
+        "driver.smi_tool_version",
+        "driver.smi_library_version",
+        "driver.smi_cuda",
+        "smi.gpus",
+    )
+    if begun.smi is None:
+        place = begun.places.smi
+        reason = "nvidia-smi was not found" if place.is_absent else f"nvidia-smi: {place.reason}"
+        return {name: unknown(reason, SMI) for name in names}
+    result = begun.smi.result(SMI_EXTRA if nvml_answered else None)
+    if not result.is_known:
+        reason = "it is not there any more" if result.is_absent else result.reason
+        return {name: unknown(f"nvidia-smi: {reason}", SMI) for name in names}
+    facts = _table_facts(result.get())
+    failure = facts["driver.smi_failure"]
+    if not nvml_answered and not (failure.is_known and failure.get() in _FINAL):
+        _ask_more(system, begun.places.smi.get(), facts)
+    return facts
+
+
+def _table_facts(result: ProgramResult) -> dict[str, Fact[Any]]:
+    from cudadoctor.parse.nvidia_smi import parse_table
+
+    table: Optional[SmiTable] = None
+    try:
+        table = parse_table(result.stdout)
+    except ParseError:
+        table = None
+    facts = _failure_facts(result, table)
+    status = result.exit_status
+    facts["driver.smi_exit"] = unknown("it was stopped", SMI) if status is None else known(status, SMI)
+    if table is None:
+        for name in ("driver.smi_version", "driver.smi_tool_version", "driver.smi_cuda", "smi.gpus"):
+            facts[name] = unknown("nvidia-smi printed no table", SMI)
+        return facts
+    facts["driver.smi_version"] = _cell(table.driver_version)
+    facts["driver.smi_tool_version"] = known(table.smi_version, SMI)
+    facts["driver.smi_cuda"] = _cell(table.cuda_version)
+    facts["smi.gpus"] = known([_table_row(gpu) for gpu in table.gpus], SMI)
+    return facts
+
+
+def _failure_facts(result: ProgramResult, table: Optional[SmiTable]) -> dict[str, Fact[Any]]:
+    from cudadoctor.parse.nvidia_smi import find_failure, kind_of_exit_code
+
+    facts: dict[str, Fact[Any]] = {"driver.smi_library_version": absent(SMI)}
+    text = f"{result.stdout}\n{result.stderr}"
+    if result.timed_out:
+        kind, words = "timed-out", "nvidia-smi did not answer in time"
+    elif table is not None:
+        # R390 prints its table and ends with 255 on libraries that it does not know.
+        facts["driver.smi_failure"] = facts["driver.smi_failure_text"] = absent(SMI)
+        return facts
+    else:
+        failure = find_failure(text)
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+        words = (failure.text if failure else first)[:300]
+        by_exit = kind_of_exit_code(result.exit_status) if result.exit_status else None
+        kind = failure.kind if failure else by_exit or "unreadable"
+        kind = _FAILURES.get(kind, kind)
+        if failure is not None and failure.library_version:
+            facts["driver.smi_library_version"] = known(failure.library_version, SMI)
+    facts["driver.smi_failure"] = known(kind, SMI)
+    facts["driver.smi_failure_text"] = known(words, SMI) if words else absent(SMI)
+    return facts
+
+
+def _cell(cell: Any) -> Fact[str]:
+    """A cell of nvidia-smi's as a fact."""
+    if cell.state == "known":
+        return known(cell.text, SMI)
+    return absent(SMI) if cell.state == "absent" else unknown(f"nvidia-smi printed {cell.text!r}", SMI)
+
+
+def _bytes(cell: Any) -> Optional[int]:
+    mib = cell.integer
+    return None if mib is None else mib * MIB
+
+
+def _row(index: int, name: Optional[str]) -> dict[str, Any]:
+    return {
+        "index": index,
+        "name": name,
+        "truncated": False,
+        "address": None,
+        "memory_total": None,
+        "memory_used": None,
+        "compute_capability": None,
+        "mig": None,
+        "driver_model": None,
+        "lost": False,
+    }
+
+
+def _bus(text: Optional[str]) -> Optional[str]:
+    if text is None:
+        return None
+    try:
+        return _address(text)
+    except ParseError:
+        return None
+
+
+def _table_row(gpu: Any) -> dict[str, Any]:
+    row = _row(gpu.index, gpu.name.value)
+    row["truncated"] = gpu.name_is_cut
+    row["address"] = _bus(gpu.bus_id.value)
+    row["memory_total"] = _bytes(gpu.memory_total_mib)
+    row["memory_used"] = _bytes(gpu.memory_used_mib)
+    row["mig"] = _is_enabled(gpu.mig_mode)
+    row["driver_model"] = gpu.driver_model.value
+    row["lost"] = gpu.is_unreadable
+    return row
+
+
+def _is_enabled(cell: Any) -> Optional[bool]:
+    return {"Enabled": True, "Disabled": False}.get(cell.value or "")
+
+
+def _ask_more(system: System, path: str, facts: dict[str, Fact[Any]]) -> None:
+    """Completes what the table told about the GPUs; it cuts names and has no compute capability."""
+    for columns in (_QUERY, _QUERY_OF_OLD_DRIVERS):
+        query = [path, f"--query-gpu={','.join(columns)}", "--format=csv,noheader,nounits"]
+        result = system.run(query, max(0.0, system.remaining() - RESERVE))
+        if not result.is_known or result.get().timed_out:
+            return
+        if result.get().exit_status == 0 and _take_query(result.get().stdout, columns, facts):
+            return
+    listed = system.run([path, "-L"], max(0.0, system.remaining() - RESERVE))
+    if listed.is_known:
+        _take_list(listed.get().stdout, facts)
+
+
+def _rows_by_index(facts: Mapping[str, Fact[Any]]) -> dict[int, dict[str, Any]]:
+    fact = facts["smi.gpus"]
+    return {row["index"]: row for row in fact.get()} if fact.is_known else {}
+
+
+def _take_query(text: str, columns: tuple[str, ...], facts: dict[str, Fact[Any]]) -> bool:
+    from cudadoctor.parse.nvidia_smi import parse_csv
+
+    try:
+        table = parse_csv(text, columns)
+    except ParseError:
+        return False
+    rows = _rows_by_index(facts)
+    for cells in table:
+        index = cells["index"].integer
+        if index is None:
+            continue
+        name = cells["name"]
+        row = rows.setdefault(index, _row(index, None))
+        if name.value is not None:
+            row["name"], row["truncated"] = name.value, False
+        row["lost"] = row["lost"] or "is lost" in name.text
+        row["address"] = row["address"] or _bus(cells["pci.bus_id"].value)
+        for key, column in (("memory_total", "memory.total"), ("memory_used", "memory.used")):
+            size = _bytes(cells[column])
+            row[key] = row[key] if size is None else size
+        if "compute_cap" in cells:
+            row["compute_capability"] = cells["compute_cap"].value
+            enabled = _is_enabled(cells["mig.mode.current"])
+            row["mig"] = row["mig"] if enabled is None else enabled
+        version = cells["driver_version"]
+        if version.value is not None and not facts["driver.smi_version"].is_known:
+            facts["driver.smi_version"] = known(version.value, SMI)
+    if rows:
+        facts["smi.gpus"] = known([rows[index] for index in sorted(rows)], SMI)
+    return True
+
+
+def _take_list(text: str, facts: dict[str, Fact[Any]]) -> None:
+    from cudadoctor.parse.nvidia_smi import GPU_LOST, find_failures, parse_list
+
+    rows = _rows_by_index(facts)
+    for gpu in parse_list(text):
+        row = rows.setdefault(gpu.gpu, _row(gpu.gpu, None))
+        row["name"], row["truncated"] = gpu.name, False
+        if gpu.mig:
+            row["mig"] = True
+    for failure in find_failures(text):
+        # "Unable to determine the product name for gpu 1: GPU is lost"
+        if failure.kind == GPU_LOST and failure.gpu is not None and failure.gpu.isdigit():
+            rows.setdefault(int(failure.gpu), _row(int(failure.gpu), None))["lost"] = True
+    if rows:
+        facts["smi.gpus"] = known([rows[index] for index in sorted(rows)], SMI)
+
+
+PROBE = Probe(
+    "driver",
+    EVERYWHERE,
+    (
+        "driver.nvml_library",
+        "driver.nvml_library_version",
+        "driver.nvml_error",
+        "driver.nvml_error_text",
+        "driver.nvml_version",
+        "driver.nvml_cuda",
+        "driver.nvml_unresponsive",
+        "driver.smi_path",
+        "driver.smi_exit",
+        "driver.smi_failure",
+        "driver.smi_failure_text",
+        "driver.smi_version",
+        "driver.smi_tool_version",
+        "driver.smi_library_version",
+        "driver.smi_cuda",
+        "smi.gpus",
+        "gpu.count",
+        "gpu.{n}.*",
+    ),
+    look,
+)

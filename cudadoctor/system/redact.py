@@ -1,0 +1,272 @@
+r"""Takes out of a recording what tells who and where: user and host names, serials, UUIDs, credentials, addresses.
+
+What replaces it keeps its shape, so that a probe reads the recording as it read the machine:
+
+    /home/alice/venv, C:\Users\Alice         /home/user/venv, C:\Users\user
+    /scratch/alice/venv                      /scratch/user/venv
+    GPU-8932f937-d72c-4106-c12f-20bd9faed9f6 GPU-00000000-0000-0000-0000-000000000001
+    https://me:secret@example.org/simple     https://example.org/simple
+    HF_TOKEN=hf_...                          HF_TOKEN=redacted
+    52:54:00:12:34:56                        00:00:00:00:00:00
+
+A name is replaced where it stands for a person (a part of a path outside the system's own folders, a whole value), not
+wherever its letters occur: someone is called Max, and `max` means something in a control group. Numbers with three
+dots are version numbers as often as addresses (`12.4.5.8`), so an address is one only beside what makes it one.
+The node's name stays where a scheduler has given it (`SLURMD_NODENAME`, `NODE_NAME`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional
+
+from cudadoctor.model.fact import Fact, Facts
+
+USER = "user"
+OTHER_USER = "other"
+HOST = "host"
+HIDDEN = "redacted"
+ADDRESS = "192.0.2.1"  # an address that documentation uses
+MAC = "00:00:00:00:00:00"
+
+# User names that say nothing about a person and words about a machine that some user is called by.
+_NO_NAMES = frozenset(
+    (
+        "root", "user", "other", "admin", "administrator", "guest", "public", "shared", "default", "ubuntu", "debian",
+        "centos", "fedora", "rocky", "ec2-user", "opc", "azureuser", "vagrant", "docker", "jovyan", "coder", "vscode",
+        "runner", "jenkins", "gitlab-runner", "nobody", "nvidia", "cuda", "torch", "python", "conda", "pip", "linux",
+        "kernel", "home", "usr", "opt", "lib", "bin", "etc", "dev", "proc", "sys", "tmp", "var", "mnt", "data",
+        "scratch", "work", "none", "open", "host", "localhost", "node", "server", "gpu",
+    )
+)  # fmt: skip
+
+# Paths that our own probes know by name: nothing in them is anybody's name.
+_SYSTEM_FOLDERS = (
+    "/proc/", "/sys/", "/dev/", "/etc/", "/lib", "/usr/", "/bin/", "/sbin/", "/boot/", "/opt/", "/run/", "/var/lib/",
+    "c:\\windows\\", "c:\\program files",
+)  # fmt: skip
+
+_SECRET_VARIABLE = re.compile(r"(?i)(token|secret|passw|credential|api_?key|access_?key|private|auth)")
+_ADDRESS_VARIABLE = re.compile(r"(?i)(^ssh_|_addr$|_ip$|_host$|^display$)")
+
+_HOMES = re.compile(r"(/home/|/Users/)([^/\s:;,\"'\\]+)")
+_WINDOWS_HOMES = re.compile(r"([A-Za-z]:[\\/]+Users[\\/]+)([^\\/:*?\"<>|\r\n;]+)", re.IGNORECASE)
+_NO_HOMES = frozenset((USER, OTHER_USER, "linuxbrew", "Shared", "Public", "Default", "All Users", "conda"))
+
+_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://)[^/\s@\"']+@"), r"\1"),
+    (re.compile(r"(?i)([?&](?:token|key|sig|signature|password|access_token|auth|secret)=)[^&\s\"']+"), r"\1" + HIDDEN),
+    (
+        re.compile(
+            r"\b(?:hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w\-]{16,}|"
+            r"AKIA[0-9A-Z]{16}|xox[abprs]-[\w\-]{10,}|sk-[A-Za-z0-9\-_]{20,}|pypi-[\w\-]{20,})"
+        ),
+        HIDDEN,
+    ),
+    (re.compile(r"(?i)(\bserial(?: ?number)?\"?\s*[:=]\s*\"?)[^\s\",;]+"), r"\g<1>" + HIDDEN),
+    (re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])"), MAC),
+    # An address after ://, @, "inet " or "addr:", or before :/ and :port.
+    (re.compile(r"(?i)((?:://|@|\binet6? |\baddr[:=] ?))(?:\d{1,3}\.){3}\d{1,3}\b"), r"\g<1>" + ADDRESS),
+    (re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?=:(?:/|\d))"), ADDRESS),
+    (re.compile(r"(?i)(://)\[[0-9a-f:.%\w]+\]"), r"\g<1>" + ADDRESS),
+    # journalctl and syslog: "Mar 10 09:15:02 node7 kernel: ..."
+    (re.compile(r"(?m)^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )\S+( \S+?(?:\[\d+\])?: )"), r"\g<1>" + HOST + r"\g<2>"),
+    (re.compile(r"(?m)^(\d{4}-\d\d-\d\dT[\d:.,+\-Z]+ )\S+( \S+?(?:\[\d+\])?: )"), r"\g<1>" + HOST + r"\g<2>"),
+)
+_UUID = re.compile(r"\b(GPU|MIG)-([0-9a-fA-F]{6,8}(?:-[0-9a-fA-F]{4,12}){0,4})(?![\w-])")
+_MOUNT_SERVER = re.compile(r"(?m)(?<=\s)[A-Za-z0-9.\-]{2,}:(?=/[^/])")
+
+
+class Redactor:
+    """Replaces; the same thing by the same thing for as long as it lives."""
+
+    def __init__(self, names: Iterable[str] = (), home: Optional[str] = None, hosts: Iterable[str] = ()) -> None:
+        self._names = sorted({name for name in names if name and name.lower() not in _NO_NAMES}, key=len, reverse=True)
+        # "/gpfs/people/alice": somebody's home that does not look like one.
+        last = re.split(r"[/\\]", home.rstrip("/\\"))[-1] if home else ""
+        self._home = home.rstrip("/\\") if home and last in self._names and len(last) > 1 else None
+        telling = {host for host in hosts if len(host) > 3 and host.lower() not in _NO_NAMES}
+        self._hosts = sorted(telling, key=len, reverse=True)
+        self._uuids: dict[str, int] = {}
+        self._name_in_path: Optional[re.Pattern[str]] = None
+        if self._names:
+            names_pattern = "|".join(re.escape(name) for name in self._names)
+            longer = "|".join(re.escape(name) for name in self._names if len(name) >= 4)
+            more = rf"|(?:{longer})(?=[-_.])" if longer else ""
+            ending = r"(?=[/\\\s:;,\"')\]]|$)"
+            self._name_in_path = re.compile(rf"(?<=[/\\])(?:(?:{names_pattern}){ending}{more})")
+        self._host_pattern: Optional[re.Pattern[str]] = None
+        if self._hosts:
+            hosts_pattern = "|".join(re.escape(host) for host in self._hosts)
+            self._host_pattern = re.compile(rf"(?<![A-Za-z0-9\-])(?:{hosts_pattern})(?![A-Za-z0-9\-])")
+
+    @classmethod
+    def of_this_machine(cls) -> Redactor:
+        """Knows this user and this host, by their variables, /etc/passwd and uname; asks no directory service."""
+        import os
+
+        variables = os.environ
+        home = variables.get("HOME") or variables.get("USERPROFILE")
+        names = [variables.get(name, "") for name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")]
+        if home:
+            names.append(re.split(r"[/\\]", home.rstrip("/\\"))[-1])
+        hosts = [variables.get(name, "") for name in ("HOSTNAME", "COMPUTERNAME")]
+        if hasattr(os, "uname"):
+            hosts.append(os.uname().nodename)
+            names += _passwd_names(os.getuid())
+        hosts += [host.partition(".")[0] for host in hosts]
+        given = {variables.get(name) for name in ("SLURMD_NODENAME", "NODE_NAME")}
+        return cls(names, home, [host for host in hosts if host not in given])
+
+    # -- texts ------------------------------------------------------------------------------------------------------
+
+    def path(self, path: str) -> str:
+        """A path, or a text with paths in it: names of people."""
+        if self._home is not None and self._home in path:
+            path = re.sub(re.escape(self._home) + r"(?![\w.-])", self._neutral_home(), path)
+        path = _HOMES.sub(self._neutral, path)
+        path = _WINDOWS_HOMES.sub(self._neutral, path)
+        if self._name_in_path is not None:
+            path = self._name_in_path.sub(lambda match: self._named(match), path)
+        return path
+
+    def text(self, text: str) -> str:
+        """Any text."""
+        text = self.path(text)
+        for pattern, replacement in _PATTERNS:
+            text = pattern.sub(replacement, text)
+        text = _UUID.sub(self._uuid, text)
+        if self._host_pattern is not None:
+            text = self._host_pattern.sub(HOST, text)
+        return text
+
+    def value(self, value: str) -> str:
+        """A text that may be a name as a whole: a variable, a group, an item of a list."""
+        return USER if value in self._names else self.text(value)
+
+    def variable(self, name: str, value: str) -> str:
+        if _SECRET_VARIABLE.search(name):
+            return HIDDEN
+        if _ADDRESS_VARIABLE.search(name):
+            value = re.sub(r"(?:\d{1,3}\.){3}\d{1,3}", ADDRESS, value)
+        return self.value(value)
+
+    def mounts(self, text: str) -> str:
+        """A list of mounts: network file systems name their server."""
+        return _MOUNT_SERVER.sub("server:", self.text(text))
+
+    def piece(self, data: bytes) -> bytes:
+        """A piece of a binary file, its length kept: names in the paths that compilers leave behind."""
+        for name in self._names:
+            if len(name) >= 3:
+                for slash in (b"/", b"\\"):
+                    data = data.replace(slash + name.encode() + slash, slash + b"u" * len(name.encode()) + slash)
+        return data
+
+    def _neutral_home(self) -> str:
+        return "/home/" + USER if self._home and self._home.startswith("/") else "C:\\Users\\" + USER
+
+    def _neutral(self, match: re.Match[str]) -> str:
+        name = match.group(2)
+        if name in _NO_HOMES:
+            return match.group(0)
+        # Several accounts of one machine stay as different as "mine" and "another's".
+        lowered = name.lower()
+        own = not self._names or any(lowered == known.lower() for known in self._names)
+        return match.group(1) + (USER if own else OTHER_USER)
+
+    def _named(self, match: re.Match[str]) -> str:
+        # The path up to the name: from the last character that no path holds.
+        before = match.string[: match.start()]
+        start = max((before.rfind(mark) for mark in " \t\n\"'=;,(["), default=-1) + 1
+        colon = before.rfind(":/")  # an item of a list of paths
+        if colon >= start:
+            start = colon + 1
+        return match.group(0) if before[start:].lower().startswith(_SYSTEM_FOLDERS) else USER
+
+    def _uuid(self, match: re.Match[str]) -> str:
+        number = self._uuids.setdefault(match.group(2).lower(), len(self._uuids) + 1)
+        digits = re.sub("[0-9a-fA-F]", "0", match.group(2))
+        shown = str(number)
+        return f"{match.group(1)}-{digits[: -len(shown)]}{shown}"
+
+    # -- whole documents --------------------------------------------------------------------------------------------
+
+    def plain(self, value: Any) -> Any:
+        """All texts in plain data; keys of dictionaries stay."""
+        if isinstance(value, str):
+            return self.value(value)
+        if isinstance(value, list):
+            return [self.plain(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.plain(item) for key, item in value.items()}
+        return value
+
+    def facts(self, facts: Facts) -> Facts:
+        """Facts as a replay of the redacted recording gives them."""
+
+        def redacted(name: str, fact: Fact[Any]) -> Fact[Any]:
+            value = fact.value
+            if name.startswith("env.") and isinstance(value, str):
+                value = self.variable(name[4:], value)
+            elif name != "scheduler.node":
+                value = self.plain(value)
+            return Fact(fact.state, value, self.path(fact.source), self.text(fact.reason))
+
+        return Facts({name: redacted(name, fact) for name, fact in facts.items()})
+
+    def document(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """A recording (the content of `machine.json`). Bytes in base64 are not looked into; see `piece`."""
+        result: dict[str, Any] = {}
+        for section, content in document.items():
+            result[section] = self._section(section, content)
+        return result
+
+    def _section(self, section: str, content: Any) -> Any:
+        if section in ("schema", "platform", "unlisted", "today", "libc", "limits", "machine", "kernel_release"):
+            return content
+        if section == "variables":
+            return {
+                name: self.variable(name, value) if isinstance(value, str) else value
+                for name, value in content.items()
+            }
+        if section == "files":
+            return {self.path(path): self._file(path, entry) for path, entry in content.items()}
+        if section == "folders":
+            return {self.path(path): self._listing(path, entry) for path, entry in content.items()}
+        if section in ("binaries", "status", "disks"):
+            return {self.path(path): entry for path, entry in content.items()}
+        if section in ("links", "real_paths"):
+            return {self.path(path): self._in_answer(entry) for path, entry in content.items()}
+        return self.plain(content)
+
+    def _in_answer(self, entry: Any) -> Any:
+        return self.path(entry) if isinstance(entry, str) else entry
+
+    def _file(self, path: str, entry: Any) -> Any:
+        whole = self.mounts if "mount" in path else self.text
+        if isinstance(entry, list):
+            return whole("\n".join(entry)).split("\n")
+        return whole(entry) if isinstance(entry, str) else entry
+
+    def _listing(self, folder: str, entry: Any) -> Any:
+        if not isinstance(entry, list):
+            return entry
+        separator = "\\" if "\\" in folder else "/"
+        start = folder.rstrip(separator) + separator
+        before = self.path(start)
+        names = []
+        for name in entry:
+            whole = self.path(start + name)
+            names.append(whole[len(before) :] if whole.startswith(before) else name)
+        return sorted(set(names))
+
+
+def _passwd_names(uid: int) -> list[str]:
+    try:
+        with open("/etc/passwd", encoding="utf-8", errors="replace") as stream:
+            rows = [line.split(":") for line in stream.read(1 << 20).splitlines()]
+    except OSError:
+        return []
+    return [row[0] for row in rows if len(row) > 2 and row[2] == str(uid)]
