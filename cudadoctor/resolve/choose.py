@@ -51,7 +51,7 @@ def resolve(need: Need, matrix: Matrix) -> Resolution:
     return _for_gpus(need, matrix, driver, driver_first)
 
 
-# -- which driver counts ------------------------------------------------------------------------------------------------
+# -- which driver counts ------------------------------------------------------------
 
 
 def _driver(need: Need, matrix: Matrix) -> tuple[Optional[Driver], Optional[str]]:
@@ -82,7 +82,9 @@ def _misfit(need: Need, matrix: Matrix) -> Optional[str]:
         if first is not None and first.decisive and branch.linux < first.number:
             return f"driver {need.driver} is {branch.name}, and {gpu.label} needs {first.branch} or newer"
         if last is not None and branch.linux > last.number:
-            return f"driver {need.driver} is {branch.name}, and {last.branch} is the last branch that drives {gpu.label}"
+            return (
+                f"driver {need.driver} is {branch.name}, and {last.branch} is the last branch that drives {gpu.label}"
+            )
     return None
 
 
@@ -101,8 +103,8 @@ def bounds(gpus: Iterable[Gpu], matrix: Matrix) -> tuple[int, int]:
 
 
 def fitting_branch(gpus: Iterable[Gpu], matrix: Matrix, at_least: int = 0) -> Optional[Branch]:
-    """The branch to install for `gpus`: of the newest CUDA major that they can have, the oldest long-lived branch that is
-    still maintained, since that is the one that distributions carry; for old cards the last that drives them."""
+    """The branch to install for `gpus`: of the newest CUDA major that they can have, the oldest long-lived branch that
+    is still maintained, since that is the one that distributions carry; for old cards the last that drives them."""
     lowest, highest = bounds(gpus, matrix)
     lowest = max(lowest, at_least)
     able = [row for row in matrix.branches() if not row.guessed and lowest <= row.linux <= highest]
@@ -140,7 +142,7 @@ def _newest_driver(need: Need, matrix: Matrix) -> Optional[Driver]:
     return None
 
 
-# -- machines with NVIDIA GPUs ------------------------------------------------------------------------------------------
+# -- machines with NVIDIA GPUs ------------------------------------------------------------
 
 
 def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first: Optional[str]) -> Resolution:
@@ -240,7 +242,7 @@ def _is_installed(j: Judged, need: Need) -> bool:
     return _is_installed_build(j, need) and need.installed is not None and not need.installed.broken
 
 
-# -- spelling the choice out --------------------------------------------------------------------------------------------
+# -- spelling the choice out ------------------------------------------------------------
 
 
 def _choice(
@@ -259,7 +261,9 @@ def _choice(
         floor = matrix.floor(int(build.cuda.partition(".")[0]), driver.numbering)
         assumes.append(f"a driver of {floor} or newer" if floor else f"driver {driver.version}")
     if _is_inferred(j, need):
-        assumes.append(f"a wheel for Python {need.python_tag}, which was seen for this release, not for this very build")
+        assumes.append(
+            f"a wheel for Python {need.python_tag}, which was seen for this release, not for this very build"
+        )
     return Choice(
         torch=build.torch,
         variant=build.variant,
@@ -370,7 +374,7 @@ def _split(need: Need, matrix: Matrix, driver: Optional[Driver]) -> tuple[Split,
     return tuple(Split(tuple(group), choice) for group, choice in groups) if len(groups) > 1 else ()
 
 
-# -- what would open a better one ---------------------------------------------------------------------------------------
+# -- what would open a better one ------------------------------------------------------------
 
 
 def _blockers(need: Need, matrix: Matrix, driver: Optional[Driver], best: Optional[Judged]) -> tuple[Blocker, ...]:
@@ -399,9 +403,7 @@ def _blockers(need: Need, matrix: Matrix, driver: Optional[Driver], best: Option
         if pair is not None:
             python = _nearest_python(need.python, pair.opens.pythons)
             found = [
-                Blocker(
-                    f"{BY_DRIVER} and {BY_PYTHON}", pair.needed, f"{pair.change}, and Python {python}", pair.opens
-                )
+                Blocker(f"{BY_DRIVER} and {BY_PYTHON}", pair.needed, f"{pair.change}, and Python {python}", pair.opens)
             ]
     found.sort(key=lambda b: (numbers(b.opens.torch) or (), numbers(b.opens.cuda or "0") or ()), reverse=True)
     return tuple(found)
@@ -462,7 +464,7 @@ def _nearest_python(python: str, pythons: Iterable[str]) -> str:
     return ".".join(map(str, near))
 
 
-# -- machines without an NVIDIA GPU -------------------------------------------------------------------------------------
+# -- machines without an NVIDIA GPU ----------------------------------------------------------------------------------
 
 
 def _for_cpu(need: Need, matrix: Matrix) -> Resolution:
@@ -475,7 +477,9 @@ def _for_cpu(need: Need, matrix: Matrix) -> Resolution:
         return Resolution(None, nothing_to_do=True, reasons=("torch is installed, and there is no GPU for it to use",))
     best = _pick(judged, plain)
     if best is None:
-        return Resolution(None, (), _cpu_blockers(plain, matrix), _why_nothing(judged, plain), objections=_typical(judged))
+        return Resolution(
+            None, (), _cpu_blockers(plain, matrix), _why_nothing(judged, plain), objections=_typical(judged)
+        )
     choice = _choice(best, plain, matrix, judged)
     why = "no NVIDIA GPU: the CPU build, which a plain `pip install torch` is not on Linux"
     if need.variant == CPU and need.gpu_state != NONE:
@@ -499,11 +503,7 @@ def _embedded(need: Need, matrix: Matrix) -> Optional[Resolution]:
         return None
     # Thor takes the server builds: some build of this platform has its very own code.
     own = {(gpu.capability or "").replace(".", "") for gpu in need.gpus}
-    if any(
-        own <= set(build.sass)
-        for release in matrix.torch_releases()
-        for build in release.builds(need.platform)
-    ):
+    if any(own <= set(build.sass) for release in matrix.torch_releases() for build in release.builds(need.platform)):
         return None
     reason = (
         "Jetson: its GPU driver comes with JetPack, and torch for it comes from NVIDIA's index for that JetPack, "

@@ -96,7 +96,9 @@ def _judge_gpus(
             build, gpu.capability, driver.version if driver else None, driver.numbering if driver else None
         )
         if verdict.answer in ("no", "unknown"):
-            objections.append(Objection(BY_GPU, f"{gpu.label} (sm_{gpu.capability.replace('.', '')}): {verdict.reason}"))
+            objections.append(
+                Objection(BY_GPU, f"{gpu.label} (sm_{gpu.capability.replace('.', '')}): {verdict.reason}")
+            )
             continue
         likely = likely or verdict.answer == "likely"
         line = f"GPU: {verdict.via} code runs on {gpu.label} (compute capability {gpu.capability})"
@@ -132,7 +134,9 @@ def _judge_python(build: Build, need: Need, objections: list[Objection], reasons
         objections.append(Objection(BY_PYTHON, f"torch has wheels for CPython only, this is {need.implementation}"))
         return
     if need.python_bits != 64:
-        objections.append(Objection(BY_PYTHON, f"this Python is a {need.python_bits}-bit one, torch has 64-bit wheels only"))
+        objections.append(
+            Objection(BY_PYTHON, f"this Python is a {need.python_bits}-bit one, torch has 64-bit wheels only")
+        )
         return
     tag = need.python_tag
     if tag is None:
@@ -166,9 +170,7 @@ def _judge_glibc(build: Build, need: Need, objections: list[Objection], reasons:
         reasons.append(f"glibc: {need.glibc} is {build.glibc} or newer")
 
 
-def _judge_wishes(
-    build: Build, release: TorchRelease, need: Need, matrix: Matrix, objections: list[Objection]
-) -> None:
+def _judge_wishes(build: Build, release: TorchRelease, need: Need, matrix: Matrix, objections: list[Objection]) -> None:
     asked = torch_specifier(need.torch)
     if asked and not satisfies(build.torch, asked):
         objections.append(Objection(BY_REQUEST, f"torch {build.torch} is not the {need.torch} that was asked for"))
@@ -189,7 +191,7 @@ def _judge_wishes(
 
 
 def torch_specifier(asked: str) -> str:
-    """What a person asks for as a specifier: "2.7" means any 2.7; "2.7.1+cu126" that release (the build is a variant)."""
+    """What a person asks for as a specifier: "2.7" means any 2.7, "2.7.1+cu126" that release."""
     text = asked.strip().lower()
     if text in ("", "latest", "newest", "*"):
         return ""
@@ -216,7 +218,7 @@ def companion_version(name: str, build: Build, release: TorchRelease, matrix: Ma
         return None
     first = _first_release_with(name, version, matrix) or release
     twin = first.build(build.variant, build.platform)
-    if twin is None or not twin.seen and twin.torch != build.torch:
+    if twin is None or (not twin.seen and twin.torch != build.torch):
         return None
     return version + (f"+{twin.local}" if twin.local else "")
 

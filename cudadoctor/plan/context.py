@@ -1,0 +1,179 @@
+"""What the remedies know of the machine: its system, its distribution, the environment whose packages are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from cudadoctor.derive import gpus as gpu_questions
+from cudadoctor.derive.case import Case
+from cudadoctor.derive.driver import numbering
+from cudadoctor.matrix import Distribution, Matrix
+from cudadoctor.model import Facts, ParseError
+from cudadoctor.plan import validate
+from cudadoctor.plan.shell import quote, shell_of
+from cudadoctor.resolve import Need, Resolution, need, resolution, resolve
+
+PIP = "pip"
+UV = "uv"
+CONDA = "conda"
+INSTALLERS = (PIP, UV, CONDA)
+
+NEW_ENVIRONMENT = ".venv"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the person asked for. `installer` is pip, uv, conda or None (by the environment); `mirror` stands in for the
+    base address of PyTorch's index; `torch` and `companions` are wishes."""
+
+    installer: Optional[str] = None
+    mirror: Optional[str] = None
+    torch: str = ""
+    companions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """The environment whose packages the plan changes. `is_new`: the plan makes it first."""
+
+    python: str
+    version: Optional[str]
+    kind: str
+    prefix: Optional[str] = None
+    has_pip: Optional[bool] = None
+    is_uv: bool = False
+    is_new: bool = False
+    why_new: str = ""
+
+
+class Context:
+    """One machine before the remedies."""
+
+    def __init__(self, facts: Facts, matrix: Matrix, options: Options, kinds: Iterable[str] = ()) -> None:
+        self.case = Case(facts, matrix)
+        self.facts = facts
+        self.matrix = matrix
+        self.options = options
+        self.kinds = frozenset(kinds)
+        self.os = str(facts.value("system.os", "linux"))
+        self.is_wsl = facts["system.wsl"].is_known
+        self.is_jetson = facts["system.jetson"].is_known
+        self.container: Optional[str] = facts.value("system.container")
+        self.target = _target(self)
+        self._wanted_python: Optional[str] = None
+
+    @property
+    def shell(self) -> str:
+        return shell_of(self.os)
+
+    @property
+    def numbering(self) -> str:
+        return self.case.derived(numbering)
+
+    def root(self, *argv: str) -> tuple[str, ...]:
+        """The command as root: with sudo for everybody else."""
+        return argv if self.facts.value("system.is_admin", False) else ("sudo", *argv)
+
+    def text(self, argv: Sequence[str]) -> str:
+        """A command inside a sentence."""
+        return quote(argv, self.shell)
+
+    @property
+    def distribution(self) -> Optional[Distribution]:
+        if self.os != "linux":
+            return None
+        name = self.facts.value("system.distribution")
+        if not isinstance(name, str):
+            return None
+        like = " ".join(map(str, self.facts.value("system.distribution_like", [])))
+        return self.matrix.distribution(name, like, self.facts.value("system.distribution_version"))
+
+    @property
+    def gpus(self) -> tuple[gpu_questions.Gpu, ...]:
+        return self.case.derived(gpu_questions.gpus)
+
+    @property
+    def kernel(self) -> str:
+        """The running kernel's release, fit for a command."""
+        return validate.kernel(self.facts.value("system.kernel_release"))
+
+    def use_python(self, version: str) -> None:
+        """Packages go into a new environment with this Python."""
+        self._wanted_python = version
+        self.target = _new_target(self, self.target, version, f"it gets Python {version}")
+
+    def need(self, torch: str = "", variant: Optional[str] = None, keep: bool = True) -> Need:
+        """What torch has to be here, with the person's wishes."""
+        wanted = self.case.derived(need)
+        torch = self.options.torch or torch
+        if not torch and variant is None and keep and not self.options.companions and self._wanted_python is None:
+            return wanted
+        public, _, local = torch.partition("+")
+        return replace(
+            wanted,
+            torch=validate.specifier(public) if public else "",
+            variant=variant or (validate.name(local) if local else None),
+            # Who asks for a version does not want the present one kept; a mere companion changes nothing.
+            keep=keep and not torch,
+            companions=tuple(validate.package(name) for name in self.options.companions),
+            python=self._wanted_python or wanted.python,
+            free_threaded=wanted.free_threaded and self._wanted_python is None,
+            python_bits=64 if self._wanted_python else wanted.python_bits,
+            implementation="CPython" if self._wanted_python else wanted.implementation,
+        )
+
+    def resolved(self, torch: str = "", variant: Optional[str] = None, keep: bool = True) -> Resolution:
+        wanted = self.need(torch, variant, keep)
+        if wanted is self.case.derived(need):
+            return self.case.derived(resolution)
+        return resolve(wanted, self.matrix)
+
+    def index_url(self, variant: str) -> str:
+        """The index of a variant, on the person's mirror where they named one."""
+        if self.options.mirror:
+            return f"{validate.url(self.options.mirror)}/{validate.name(variant)}"
+        return self.matrix.index_url(variant)
+
+
+def _target(context: Context) -> Target:
+    facts = context.facts
+    executable = facts.value("python.executable")
+    try:
+        python = validate.path(executable) if executable is not None else "python"
+    except ParseError:
+        python = "python"
+    match = facts.value("python.version")
+    present = Target(
+        python=python,
+        version=".".join(str(match).split(".")[:2]) if match else None,
+        kind=str(facts.value("python.environment", "unknown")),
+        prefix=facts.value("python.prefix"),
+        has_pip=facts.value("python.pip", False if facts["python.pip"].is_absent else None),
+        is_uv=bool(facts.value("python.uv_environment", False)),
+    )
+    why = ""
+    if "use-python" in context.kinds or "make-venv" in context.kinds:
+        why = "the plan makes it"
+    elif facts.value("python.externally_managed", False):
+        why = "the system's package manager owns this Python"
+    elif present.kind == "tool":
+        why = "this environment belongs to a tool"
+    elif facts.value("disk.environment_writable") is False:
+        why = "you may not write to this environment"
+    return _new_target(context, present, present.version, why) if why else present
+
+
+def _new_target(context: Context, base: Target, version: Optional[str], why: str) -> Target:
+    python = f"{NEW_ENVIRONMENT}\\Scripts\\python.exe" if context.os == "windows" else f"{NEW_ENVIRONMENT}/bin/python"
+    return Target(
+        python=python,
+        version=version,
+        kind="venv",
+        prefix=NEW_ENVIRONMENT,
+        has_pip=True,
+        is_uv=False,
+        is_new=True,
+        why_new=why,
+    )

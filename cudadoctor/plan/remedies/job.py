@@ -1,0 +1,70 @@
+"""What a container or a job has to ask for to be given a GPU. Steps by hand: nobody can grant itself one."""
+
+from __future__ import annotations
+
+from cudadoctor.plan.context import Context
+from cudadoctor.plan.draft import JOB, Draft, draft
+
+_CONTAINERS = {
+    "docker": (
+        "Start it with the GPUs: docker run --gpus all IMAGE. In a compose file: deploy, resources, reservations, "
+        "devices with driver nvidia, count all, capabilities [gpu]. The host needs the NVIDIA Container Toolkit "
+        "(https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html)."
+    ),
+    "podman": (
+        "Start it with the GPUs: podman run --device nvidia.com/gpu=all IMAGE. The host needs the NVIDIA Container "
+        "Toolkit and its device description: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+    ),
+    "apptainer": "Start it with --nv: apptainer exec --nv IMAGE PROGRAM",
+    "kubernetes": (
+        "Ask for a GPU in the pod: resources, limits, nvidia.com/gpu: 1. The node needs NVIDIA's device plugin, and "
+        "where it is not the default the pod needs runtimeClassName: nvidia."
+    ),
+    "lxc": (
+        "Pass the devices through in the container's configuration: lxc config device add NAME gpu gpu, and "
+        "nvidia.runtime=true."
+    ),
+}
+_CONTAINERS["singularity"] = _CONTAINERS["apptainer"].replace("apptainer exec", "singularity exec")
+
+_SCHEDULERS = {
+    "slurm": "Ask for GPUs: sbatch or srun with --gres=gpu:{count} (or --gpus={count}). On a login node: "
+    "srun --gres=gpu:{count} --pty bash",
+    "kubernetes": "Ask for a GPU in the pod: resources, limits, nvidia.com/gpu: {count}",
+    "lsf": 'Ask for GPUs: bsub -gpu "num={count}" ...',
+    "pbs": "Ask for GPUs: qsub -l select=1:ngpus={count} ...",
+    "sge": "Ask for GPUs: qsub -l gpu={count} ... (the name of the resource is your site's own)",
+}
+
+
+def run_container_with_gpu(context: Context, runtime: str = "") -> list[Draft]:
+    kind = runtime or context.container or "docker"
+    text = _CONTAINERS.get(kind, _CONTAINERS["docker"])
+    return [
+        draft(
+            JOB,
+            "container-with-gpu",
+            "Start the container with the GPU",
+            "container",
+            changes="the container gets the host's GPUs and driver libraries",
+            undo="start it without that option",
+            instructions=text,
+        )
+    ]
+
+
+def request_gpu(context: Context, scheduler: str = "", count: int = 1) -> list[Draft]:
+    kind = scheduler or str(context.facts.value("scheduler.kind", "slurm"))
+    text = _SCHEDULERS.get(kind, _SCHEDULERS["slurm"]).format(count=int(count))
+    return [
+        draft(
+            JOB,
+            "request-gpu",
+            "Ask the scheduler for a GPU",
+            "job",
+            effect={"scheduler.gpus_allocated": int(count), "scheduler.in_job": True},
+            changes="the job gets a GPU of its own",
+            undo="submit it without that option",
+            instructions=text,
+        )
+    ]

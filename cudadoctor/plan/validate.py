@@ -1,0 +1,93 @@
+"""What may stand in a command. Everything that comes out of facts passes through here on its way into one.
+
+Facts are read from files, programs and pasted reports: a package name with a `;` in it is somebody's attack or
+somebody's mistake, and neither belongs in a line that people paste.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cudadoctor.model import ParseError
+
+_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?\Z")
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.!_-]{0,63}(?:\+[0-9A-Za-z][0-9A-Za-z._-]{0,63})?\Z")
+_SYSTEM_PACKAGE = re.compile(r"[A-Za-z0-9@][A-Za-z0-9+._:/-]{0,126}\Z")
+_KERNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,126}\Z")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,126}\Z")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,62}\Z")
+_GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]-]{1,500}\Z")
+_SPECIFIER = re.compile(
+    r"(?:[<>=!~]{1,3}\s*)?[0-9A-Za-z.*+!_-]{1,64}(?:\s*,\s*[<>=!~]{1,3}\s*[0-9A-Za-z.*+!_-]{1,64}){0,7}\Z"
+)
+_PYTHON = re.compile(r"3\.[0-9]{1,2}\Z")
+
+
+def _checked(pattern: re.Pattern[str], text: object, what: str) -> str:
+    if not isinstance(text, str) or not pattern.match(text):
+        raise ParseError(f"{str(text)[:60]!r} is not {what}, and goes into no command")
+    return text
+
+
+def package(text: object) -> str:
+    """A Python package's name."""
+    return _checked(_PACKAGE, text, "the name of a Python package")
+
+
+def version(text: object) -> str:
+    """An exact version, with or without a local part."""
+    return _checked(_VERSION, text, "a version")
+
+
+def specifier(text: object) -> str:
+    """What a person asks for: "2.7.*", ">=2.6,<2.9", "2.7.1+cu126"."""
+    return _checked(_SPECIFIER, text, "a version or a range such as 2.7.* or >=2.6,<2.9")
+
+
+def python_version(text: object) -> str:
+    """A Python such as 3.12."""
+    return _checked(_PYTHON, text, "a Python version such as 3.12")
+
+
+def system_package(text: object) -> str:
+    """A package of the distribution."""
+    return _checked(_SYSTEM_PACKAGE, text, "the name of a package")
+
+
+def kernel(text: object) -> str:
+    """A kernel release."""
+    return _checked(_KERNEL, text, "a kernel release")
+
+
+def variable(text: object) -> str:
+    """The name of an environment variable."""
+    return _checked(_VARIABLE, text, "the name of a variable")
+
+
+def name(text: object) -> str:
+    """The name of a group, a service or a kernel module."""
+    return _checked(_NAME, text, "a name")
+
+
+def guid(text: object) -> str:
+    return _checked(_GUID, text, "a GUID").lower()
+
+
+def url(text: object) -> str:
+    """The address of an index, without a slash at its end."""
+    return _checked(_URL, text, "an http or https address").rstrip("/")
+
+
+def path(text: object) -> str:
+    """A path: any letters, but nothing that steers a terminal, and no option in disguise."""
+    if not isinstance(text, str) or not text or len(text) > 4096 or not text.isprintable() or text.startswith("-"):
+        raise ParseError(f"{str(text)[:60]!r} is not a path that can stand in a command")
+    return text
+
+
+def size(value: object) -> int:
+    """A size in bytes, between 1 MiB and 16 TiB."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 << 20 <= value <= 1 << 44:
+        raise ParseError(f"{str(value)[:60]} is not a size in bytes that a command can take")
+    return value
