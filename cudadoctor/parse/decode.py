@@ -59,7 +59,7 @@ def strip_ansi(text: str) -> str:
         return text
     text = re.sub(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]", "", text)
     text = re.sub(r"\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?", "", text)
-    return re.sub(r"\x1b[@-Z\\-_a-z0-9=>]?", "", text)
+    return re.sub(r"\x1b(?:[ -/]+[0-~]|[0-~])?|\x9b", "", text)
 
 
 def plain_lines(text: str) -> str:
