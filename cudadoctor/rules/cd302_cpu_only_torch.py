@@ -30,7 +30,7 @@ RULE = Rule(
     severity=ERROR,
     blame=ENVIRONMENT,
     chain=True,
-    follows_from=("CD313", "CD314"),
+    follows_from=("CD313",),
     precedence=31,
 )
 

@@ -1,0 +1,105 @@
+"""libcuda.so.1 is missing, empty or a stub
+
+What it checks
+    Which libcuda.so.1 the loader finds first: the driver's, one of length zero, a link that leads nowhere, or the
+    toolkit's stub, which is made for linking only. Where the driver answers and there is none at all, that is a fault
+    too.
+
+Why it matters
+    CUDA programs load libcuda by that name. A stub answers "CUDA driver is a stub library" (error 34); without one,
+    torch finds no driver, while nvidia-smi works.
+
+How to fix
+    Take the toolkit's "stubs" folder out of LD_LIBRARY_PATH; remove the empty or dangling file and install the driver's
+    library package again. In a container, pass the "compute" capability.
+
+References
+    https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
+    https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.surroundings import in_container
+from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, Case, Fix, Outcome, Remedy, Rule
+from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
+
+RULE = Rule(
+    id="CD207",
+    name="libcuda-missing-or-stub",
+    title="libcuda.so.1 is missing, empty or a stub",
+    severity=ERROR,
+    blame=MACHINE,
+    blocked_by=NO_ANSWERING_DRIVER,
+    precedence=22,
+)
+
+_BAD = {
+    "stub": "the toolkit's stub, made for linking only",
+    "empty": "an empty file",
+    "dangling": "a link that leads nowhere",
+}
+
+
+def judge(case: Case) -> Outcome:
+    if case.value("system.os") != "linux":
+        return case.skipped("libcuda.so.1 is a matter of Linux")
+    found = case.fact("driver.libcuda")
+    if found.is_unknown:
+        return case.undecided(f"cannot tell which libcuda.so.1 there are: {found.reason}", ("driver.libcuda",))
+    libraries = case.value("driver.libcuda", [])
+    if libraries and libraries[0].get("kind") in _BAD:
+        first = libraries[0]
+        good = [entry for entry in libraries if entry.get("kind") not in _BAD]
+        return case.failed(
+            f"the libcuda.so.1 that is found first is {_BAD[first['kind']]}: {first.get('path')}",
+            ("driver.libcuda",),
+            certainty=CERTAIN,
+            data={"path": first.get("path"), "kind": first.get("kind")},
+            fixes=(_take_away(case, first),) if good else (_take_away(case, first), _bring_back(case)),
+            not_helping=("installing torch again: the library is the driver's",),
+        )
+    if libraries:
+        return case.passed(f"libcuda.so.1 is {libraries[0].get('path')}", ("driver.libcuda",))
+    if case.derived(answer).state != YES:
+        return case.skipped("no driver answers, so there is none to miss")
+    capabilities = case.value("env.NVIDIA_DRIVER_CAPABILITIES", "")
+    contained = in_container(case)
+    hint = ""
+    if contained and capabilities and "compute" not in capabilities and "all" not in capabilities:
+        hint = f"; the container was given only the capabilities {capabilities}"
+    return case.failed(
+        f"the driver answers and there is no libcuda.so.1: CUDA programs find no driver{hint}",
+        ("driver.libcuda", *case.derived(answer).evidence),
+        certainty=LIKELY,
+        blame=ALLOCATION if contained else MACHINE,
+        fixes=(_bring_back(case),),
+        not_helping=("installing torch again: the library is the driver's",),
+    )
+
+
+def _take_away(case: Case, entry: dict[str, object]) -> Fix:
+    path = str(entry.get("path"))
+    folder = path.rpartition("/")[0]
+    rest = [other for other in case.value("driver.libcuda", []) if other.get("path") != path]
+    if entry.get("found_by") == "LD_LIBRARY_PATH":
+        return Remedy(
+            "change-variable", {"name": "LD_LIBRARY_PATH", "without": [folder], "effect": {"driver.libcuda": rest}}
+        )
+    return Remedy("remove-library", {"paths": [path], "effect": {"driver.libcuda": rest}})
+
+
+def _bring_back(case: Case) -> Fix:
+    library = [
+        {
+            "path": "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+            "real_path": "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+            "found_by": "ld.so.cache",
+            "kind": "driver",
+            "version": None,
+        }
+    ]
+    if in_container(case):
+        return Remedy("run-container-with-gpu", {"effect": {"driver.libcuda": library}})
+    return Remedy("install-driver", {"effect": {"driver.libcuda": library}})

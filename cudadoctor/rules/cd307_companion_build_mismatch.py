@@ -1,0 +1,90 @@
+"""A companion of torch is of another build
+
+What it checks
+    Whether torchvision and torchaudio were built for the same thing as torch: CPU beside CUDA, or another CUDA major.
+
+Why it matters
+    A CPU torchvision beside a CUDA torch has no nms on the GPU ("Could not run 'torchvision::nms' with arguments from
+    the 'CUDA' backend"); torchvision of another CUDA major refuses to load its extension.
+
+How to fix
+    Install the companion from the index that torch came from, with its local version (torchvision==0.21.0+cu126): pip
+    takes an installed 0.21.0+cpu for a good 0.21.0.
+
+References
+    https://pytorch.org/get-started/previous-versions/
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.wheel import CPU, CUDA, torch_build
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD307",
+    name="companion-build-mismatch",
+    title="A companion of torch is of another build",
+    severity=ERROR,
+    blame=ENVIRONMENT,
+    follows_from=("CD302", "CD306"),
+    precedence=38,
+)
+
+_COMPANIONS = ("torchvision", "torchaudio")
+
+
+def judge(case: Case) -> Outcome:
+    build = case.derived(torch_build)
+    if build.kind not in (CUDA, CPU):
+        return case.skipped("torch is not installed, or its build is not known")
+    installed = [name for name in _COMPANIONS if case.fact(f"package.{name}.version").is_known]
+    if not installed:
+        return case.skipped("no companions are installed")
+    undecided = []
+    for name in installed:
+        version: str = case.value(f"package.{name}.version")
+        kind, cuda, certainty, fact = _build_of(case, name, version)
+        if kind is None:
+            undecided.append(name)
+            continue
+        evidence = ("torch.version", "torch.cuda", fact)
+        if kind != build.kind:
+            words = {CPU: "a CPU build", CUDA: f"built for CUDA {cuda}"}
+            other = "a CPU build" if build.kind == CPU else f"built for CUDA {build.cuda}"
+            message = f"{name} {version} is {words[kind]} and torch {build.version} is {other}"
+            return _failed(case, name, message, certainty, evidence)
+        if kind == CUDA and cuda and build.cuda and cuda.partition(".")[0] != build.cuda.partition(".")[0]:
+            message = f"{name} {version} is built for CUDA {cuda}, and torch {build.version} for CUDA {build.cuda}"
+            return _failed(case, name, message, certainty, evidence)
+    facts = tuple(f"package.{name}.version" for name in installed)
+    if len(undecided) == len(installed):
+        return case.undecided(f"cannot tell how {undecided[0]} was built", facts)
+    return case.passed("torch's companions are of the same build", ("torch.version", *facts))
+
+
+def _build_of(case: Case, name: str, version: str) -> tuple[str | None, str | None, str, str]:
+    """Kind of build, its CUDA, how sure that is, and the fact that says so."""
+    local = version.partition("+")[2]
+    built_for = case.fact(f"package.{name}.built_for_cuda")
+    if built_for.is_known:
+        return CUDA, str(built_for.get()), CERTAIN, f"package.{name}.built_for_cuda"
+    fact = f"package.{name}.version"
+    if local == "cpu":
+        return CPU, None, CERTAIN, fact
+    if local.startswith("cu") and local[2:].isdigit() and len(local) > 3:
+        return CUDA, f"{local[2:-1]}.{local[-1]}", CERTAIN, fact
+    if built_for.is_absent and name == "torchvision":
+        # torchvision's own version file names its CUDA, and a CPU build's names none.
+        return CPU, None, LIKELY, f"package.{name}.built_for_cuda"
+    return None, None, LIKELY, fact
+
+
+def _failed(case: Case, name: str, message: str, certainty: str, evidence: tuple[str, ...]) -> Outcome:
+    return case.failed(
+        message,
+        evidence,
+        certainty=certainty,
+        data={"package": name},
+        fixes=(Remedy("reinstall-companions", {"packages": [name]}),),
+        not_helping=(f"pip install -U {name} from the default index: it may bring yet another build",),
+    )

@@ -1,0 +1,84 @@
+"""torch came from conda and from pip into one environment
+
+What it checks
+    Whether one environment holds torch, or torch and its companions, from both conda and pip.
+
+Why it matters
+    Each installer overwrites and removes files of the other without knowing. What is then imported is a mixture of two
+    builds, with libraries of two CUDA releases side by side.
+
+How to fix
+    Remove torch with both installers until neither finds it, then install it with one. A fresh environment is the
+    surest.
+
+References
+    https://docs.conda.io/projects/conda/en/latest/user-guide/tasks/manage-environments.html
+"""
+
+from __future__ import annotations
+
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, LIKELY, WARNING, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD310",
+    name="mixed-conda-and-pip",
+    title="torch came from conda and from pip into one environment",
+    severity=WARNING,
+    blame=ENVIRONMENT,
+    precedence=41,
+)
+
+_PIP_LIKE = ("pip", "uv", "poetry", "pdm")
+
+
+def judge(case: Case) -> Outcome:
+    if case.fact("torch.version").is_absent:
+        return case.skipped("torch is not installed")
+    environment = case.fact("python.environment")
+    if not environment.is_known:
+        return case.undecided("cannot tell what kind of environment this is", ("python.environment",))
+    if environment.get() != "conda":
+        return case.passed("not a conda environment", ("python.environment",))
+    installer = case.value("package.torch.installer")
+    build = case.fact("package.torch.conda_build")
+    if installer in _PIP_LIKE and build.is_known:
+        return _failed(
+            case,
+            f"torch was installed by conda and by {installer} into the same environment",
+            ("package.torch.installer", "package.torch.conda_build"),
+            CERTAIN,
+            {"package.torch.conda_build": None, "package.torch.installer": "pip"},
+        )
+    for name in ("torchvision", "torchaudio"):
+        other = case.value(f"package.{name}.installer")
+        if installer and other and (installer in _PIP_LIKE) != (other in _PIP_LIKE):
+            return _failed(
+                case,
+                f"torch was installed by {installer} and {name} by {other}",
+                ("package.torch.installer", f"package.{name}.installer"),
+                LIKELY,
+                {f"package.{name}.installer": installer},
+            )
+    return case.passed("torch and its companions came from one installer", ("package.torch.installer",))
+
+
+def _failed(
+    case: Case, message: str, evidence: tuple[str, ...], certainty: str, effect: dict[str, object]
+) -> Outcome:
+    return case.failed(
+        message,
+        evidence,
+        certainty=certainty,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Make a fresh environment with one installer",
+                    "text": "Create a new conda environment with Python alone and install torch into it with pip, as "
+                    "cudadoctor fix prints; the conda channel for torch is no longer updated.",
+                    "kind": "install",
+                    "effect": effect,
+                },
+            ),
+        ),
+    )
