@@ -18,7 +18,7 @@ from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
 from cudadoctor.probes.api import EVERYWHERE, Probe
 
 if TYPE_CHECKING:
-    from cudadoctor.parse.nvidia_smi import SmiTable
+    from cudadoctor.parse.nvidia_smi import Cell, SmiGpu, SmiTable
     from cudadoctor.system.port import ProgramResult, RunningProgram, RunningQuery, System
 
 NVML = "nvml"
@@ -345,7 +345,9 @@ def _smi_facts(system: System, begun: Begun, nvml_answered: bool) -> dict[str, F
         return {name: unknown(f"nvidia-smi: {reason}", SMI) for name in names}
     facts = _table_facts(result.get())
     failure = facts["driver.smi_failure"]
-    if not nvml_answered and not (failure.is_known and failure.get() in _FINAL):
+    text = facts["driver.smi_failure_text"].value or ""
+    final = failure.value in _FINAL or text.startswith("Failed to initialize NVML")
+    if not nvml_answered and not final:
         _ask_more(system, begun.places.smi.get(), facts)
     return facts
 
@@ -397,14 +399,14 @@ def _failure_facts(result: ProgramResult, table: Optional[SmiTable]) -> dict[str
     return facts
 
 
-def _cell(cell: Any) -> Fact[str]:
+def _cell(cell: Cell) -> Fact[str]:
     """A cell of nvidia-smi's as a fact."""
     if cell.state == "known":
         return known(cell.text, SMI)
     return absent(SMI) if cell.state == "absent" else unknown(f"nvidia-smi printed {cell.text!r}", SMI)
 
 
-def _bytes(cell: Any) -> Optional[int]:
+def _bytes(cell: Cell) -> Optional[int]:
     mib = cell.integer
     return None if mib is None else mib * MIB
 
@@ -433,8 +435,8 @@ def _bus(text: Optional[str]) -> Optional[str]:
         return None
 
 
-def _table_row(gpu: Any) -> dict[str, Any]:
-    row = _row(gpu.index, gpu.name.value)
+def _table_row(gpu: SmiGpu) -> dict[str, Any]:
+    row = _row(gpu.gpu, gpu.name.value)
     row["truncated"] = gpu.name_is_cut
     row["address"] = _bus(gpu.bus_id.value)
     row["memory_total"] = _bytes(gpu.memory_total_mib)
@@ -445,7 +447,7 @@ def _table_row(gpu: Any) -> dict[str, Any]:
     return row
 
 
-def _is_enabled(cell: Any) -> Optional[bool]:
+def _is_enabled(cell: Cell) -> Optional[bool]:
     return {"Enabled": True, "Disabled": False}.get(cell.value or "")
 
 

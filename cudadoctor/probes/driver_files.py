@@ -18,8 +18,6 @@ from cudadoctor.system.port import System
 CUDA = "libcuda.so.1"
 NVML = "libnvidia-ml.so.1"
 
-_CACHE = "/etc/ld.so.cache"
-_CACHE_LIMIT = 16 << 20
 WSL = "/usr/lib/wsl/lib"
 
 DRIVER = "driver"
@@ -115,24 +113,10 @@ def _candidates(system: System, soname: str) -> Iterator[tuple[str, Any]]:
 
 
 def _cached(system: System, soname: str) -> list[Fact[str]]:
-    from cudadoctor.parse.ld_so_cache import CachedLibrary, parse_ld_so_cache
-
-    data = system.read_bytes(_CACHE, _CACHE_LIMIT)
-    if data.is_absent:
-        return []  # musl has none
-
-    def read(content: bytes) -> list[CachedLibrary]:
-        return parse_ld_so_cache(content, [soname]).get(soname, [])
-
-    entries = data.map(read)
-    if not entries.is_known:
-        return [unknown(entries.reason, _CACHE)]
-    machine = _machine(system)
-    return [
-        known(entry.path, _CACHE)
-        for entry in entries.get()
-        if entry.machine is None or machine is None or entry.machine == machine
-    ]
+    cached = system.cached_libraries([soname])
+    if cached.is_unknown:
+        return [unknown(cached.reason, cached.source)]
+    return [known(path, cached.source) for path in (cached.value or {}).get(soname, ())]
 
 
 def _machine(system: System) -> Optional[str]:

@@ -13,7 +13,6 @@ from typing import Optional
 from cudadoctor.model.fact import Fact, known, unknown
 from cudadoctor.parse.elf import read_dynamic
 from cudadoctor.parse.errors import ParseError
-from cudadoctor.parse.ld_so_cache import parse_ld_so_cache
 from cudadoctor.probes.paths import names_in, paths
 from cudadoctor.probes.patient import patient
 from cudadoctor.system.port import System
@@ -137,13 +136,9 @@ def _not_in_loader_folders(system: System, libraries: list[str]) -> Fact[list[st
             left.append(library)
     if not left:
         return known([], "default library folders")
-    cache = system.read_bytes("/etc/ld.so.cache", 8 << 20)
-    if cache.is_unknown:
-        return unknown(cache.reason, cache.source)
-    if cache.is_absent:
+    cached = system.cached_libraries(left)
+    if cached.is_unknown:
+        return unknown(cached.reason, cached.source)
+    if cached.is_absent:
         return known(left, "default library folders")
-    try:
-        cached = parse_ld_so_cache(cache.get(), left)
-    except ParseError as error:
-        return unknown(str(error), cache.source)
-    return known([library for library in left if library not in cached], cache.source)
+    return known([library for library in left if not cached.get()[library]], cached.source)

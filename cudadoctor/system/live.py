@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional, TypeVar
 
-from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
 from cudadoctor.parse.decode import decode
 from cudadoctor.system import sources
 from cudadoctor.system.port import (
@@ -38,6 +38,9 @@ T = TypeVar("T")
 # More names than a folder that we ask about ever holds; a listing that is cut would say "not there" wrongly, so it
 # is unknown instead.
 FOLDER_LIMIT = 200_000
+
+# A desktop's cache of the loader takes about 150 KiB.
+CACHE_LIMIT = 16 << 20
 
 POSIX_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WINDOWS_EXTENSIONS = (".com", ".exe", ".bat", ".cmd")
@@ -358,6 +361,27 @@ class LiveSystem:
         return self.start(argv, timeout, environment).result()
 
     # -- NVML -------------------------------------------------------------------------------------------------------
+
+    def cached_libraries(self, names: Sequence[str]) -> Fact[dict[str, list[str]]]:
+        data = self.read_bytes(sources.LOADER_CACHE, CACHE_LIMIT)
+        if not data.is_known:
+            return Fact(data.state, None, data.source, data.reason)
+        if not any(name.encode("utf-8", "surrogateescape") in data.get() for name in names):
+            return known({name: [] for name in names}, data.source)
+        from cudadoctor.parse.ld_so_cache import parse_ld_so_cache
+
+        machine = {"arm64": "aarch64"}.get(os.uname().machine, os.uname().machine)
+        try:
+            listed = parse_ld_so_cache(data.get(), names)
+        except ParseError as error:
+            return unknown(str(error), data.source)
+        return known(
+            {
+                name: [found.path for found in listed.get(name, ()) if found.machine in (None, machine)]
+                for name in names
+            },
+            data.source,
+        )
 
     def nvml_library(self) -> Fact[str]:
         from cudadoctor.system import nvml

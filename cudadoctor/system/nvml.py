@@ -24,8 +24,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
+from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.system.port import System
+from cudadoctor.system.sources import LIBRARY_SEARCH
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -56,17 +57,17 @@ def find_library(system: System) -> Fact[str]:
     if system.platform == "windows":
         return _find_on_windows(system)
     if system.platform != "linux":
-        return absent("NVML")
+        return absent(LIBRARY_SEARCH)
     machine = system.machine()
     name = machine.get() if machine.is_known else "x86_64"
     unreadable: Optional[Fact[str]] = None
-    for path in [*_on_search_path(system), *_in_cache(system, name), *_in_folders(name)]:
+    for path in [*_on_search_path(system), *_in_cache(system), *_in_folders(name)]:
         head = system.read_bytes(path, 5)
         if head.is_unknown:
-            unreadable = unreadable or unknown(f"{path}: {head.reason}", path)
+            unreadable = unreadable or unknown(f"{path}: {head.reason}", LIBRARY_SEARCH)
         elif head.is_known and head.get() == b"\x7fELF\x02":  # 64 bits; the empty files of some containers are none
-            return known(path, path)
-    return unreadable or absent("LD_LIBRARY_PATH, /etc/ld.so.cache and the usual folders")
+            return known(path, LIBRARY_SEARCH)
+    return unreadable or absent(LIBRARY_SEARCH)
 
 
 def _on_search_path(system: System) -> list[str]:
@@ -75,17 +76,9 @@ def _on_search_path(system: System) -> list[str]:
     return [f"{folder.rstrip('/')}/{LIBRARY}" for folder in folders if folder.startswith("/")]
 
 
-def _in_cache(system: System, machine: str) -> list[str]:
-    data = system.read_bytes("/etc/ld.so.cache", 16 << 20)
-    if not data.is_known or LIBRARY.encode() not in data.get():
-        return []
-    from cudadoctor.parse.ld_so_cache import parse_ld_so_cache
-
-    try:
-        listed = parse_ld_so_cache(data.get(), [LIBRARY]).get(LIBRARY, [])
-    except ParseError:
-        return []
-    return [library.path for library in listed if library.machine in (None, machine)]
+def _in_cache(system: System) -> list[str]:
+    cached = system.cached_libraries([LIBRARY])
+    return cached.get()[LIBRARY] if cached.is_known else []
 
 
 def _in_folders(machine: str) -> list[str]:
@@ -101,8 +94,8 @@ def _find_on_windows(system: System) -> Fact[str]:
         path = f"{folder.get() if folder.is_known else default}\\{rest}"
         status = system.status(path)
         if status.is_known and status.get().kind == "file":
-            return known(path, path)
-    return absent("System32 and Program Files")
+            return known(path, LIBRARY_SEARCH)
+    return absent(LIBRARY_SEARCH)
 
 
 # -- asking it ------------------------------------------------------------------------------------------------------
@@ -250,7 +243,6 @@ def _ask_gpu(questions: _Questions, index: int) -> dict[str, Any]:
         "processes": questions.ask_first(
             "nvmlDeviceGetComputeRunningProcesses_v3",
             "nvmlDeviceGetComputeRunningProcesses_v2",
-            "nvmlDeviceGetComputeRunningProcesses",
             arguments=(handle,),
             shape=lambda found: [{"pid": int(one.pid), "memory": one.usedGpuMemory} for one in found],
         ),

@@ -184,6 +184,11 @@ class System(Protocol):
         """`start(...).result()`."""
         ...
 
+    def cached_libraries(self, names: Sequence[str]) -> Fact[dict[str, list[str]]]:
+        """Paths that the loader's cache (`/etc/ld.so.cache`) has for these library names and this machine's
+        architecture, in the loader's order; an empty list: none. Absent: there is no cache, as with musl."""
+        ...
+
     def nvml_library(self) -> Fact[str]:
         """Path of the NVML library that the loader would find; absent: there is none, and no use in asking NVML."""
         ...

@@ -178,6 +178,12 @@ class RecordingSystem:
             entry["environment"] = environment
         self._note("programs", None, entry)
 
+    def cached_libraries(self, names: Sequence[str]) -> Fact[dict[str, list[str]]]:
+        answer = self._inner.cached_libraries(names)
+        for name in names:
+            self._keep("loader_cache", name, answer, lambda found, name=name: found[name])  # type: ignore[misc]
+        return answer
+
     def nvml_library(self) -> Fact[str]:
         return self._keep("nvml_library", None, self._inner.nvml_library())
 

@@ -20,8 +20,9 @@ r"""The format of a recorded machine: one `machine.json` in a folder, for people
 Wherever an answer stands, `{"absent": true}` says that it is not there and `{"error": "reason"}` that it could not be
 looked at. The other sections: `machine`, `libc` (name and version), `today`, `working_folder`, `asked_python`,
 `identity`, `limits` (a number or "unlimited"), `own_interpreter`, `variable_names`, `binaries` (`size` and `pieces` by
-offset, base64), `folders`, `real_paths`, `disks`, `group_names`, `which`, `registry` (values by key and name),
-`registry_keys`, `windows_calls`, `nvml_library`, `nvml` (see `system/nvml.py`), and `about`, a note for people.
+offset, base64), `folders`, `real_paths`, `disks`, `group_names`, `which`, `loader_cache` (paths by library name),
+`registry` (values by key and name), `registry_keys`, `windows_calls`, `nvml_library`, `nvml` (see `system/nvml.py`),
+and `about`, a note for people.
 """
 
 from __future__ import annotations
@@ -249,6 +250,7 @@ MAPS: dict[str, tuple[_Check, str]] = {
     "group_names": (_is_text, "a name"),
     "limits": (lambda value: _is_number(value) or value == "unlimited", 'a number or "unlimited"'),
     "which": (_is_text, "a path"),
+    "loader_cache": (_is_texts, "a list of paths"),
     "registry": (_is_registry_key, "an object that maps value names to texts, whole numbers or lists of texts"),
     "registry_keys": (_is_texts, "a list of names"),
     "windows_calls": (lambda value: isinstance(value, dict) and _is_plain(value), "an object"),

@@ -450,13 +450,28 @@ class ReplaySystem:
 
     # -- NVML -------------------------------------------------------------------------------------------------------
 
+    def cached_libraries(self, names: Sequence[str]) -> Fact[dict[str, list[str]]]:
+        listed = self._document.get("loader_cache", {})
+        result: dict[str, list[str]] = {}
+        for name in names:
+            answer = fact_of(listed[name], sources.LOADER_CACHE) if name in listed else None
+            if answer is None:
+                if not self._unlisted_is_absent:
+                    return unknown(NOT_RECORDED, sources.LOADER_CACHE)
+                result[name] = []
+            elif answer.is_known:
+                result[name] = answer.get()
+            else:
+                return answer
+        return known(result, sources.LOADER_CACHE)
+
     def nvml_library(self) -> Fact[str]:
         if "nvml_library" in self._document:
-            return self._scalar("nvml_library", sources.NVML)
+            return self._scalar("nvml_library", sources.LIBRARY_SEARCH)
         entry = self._document.get("nvml")
         if isinstance(entry, dict) and not is_absent(entry) and not is_error(entry):
-            return known("nvml.dll" if self._windows else "libnvidia-ml.so.1", sources.NVML)
-        return self._unlisted(sources.NVML)
+            return known("nvml.dll" if self._windows else "libnvidia-ml.so.1", sources.LIBRARY_SEARCH)
+        return self._unlisted(sources.LIBRARY_SEARCH)
 
     def start_nvml(self, library: str, timeout: float) -> RunningQuery:
         if "nvml" not in self._document:
