@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cudadoctor.plan.context import INSTALLERS, Options
-from cudadoctor.plan.plan import Plan, make_plan
+from cudadoctor.plan.plan import INSTALLERS, Options, Plan, make_plan, plan_for
 
-__all__ = ["INSTALLERS", "Options", "Plan", "make_plan"]
+__all__ = ["INSTALLERS", "Options", "Plan", "make_plan", "plan_for"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Optional
 
 from cudadoctor.derive import gpus as gpu_questions
@@ -11,31 +10,16 @@ from cudadoctor.derive.case import Case
 from cudadoctor.derive.driver import numbering
 from cudadoctor.matrix import Distribution, Matrix
 from cudadoctor.model import Facts, ParseError
+from cudadoctor.parse.record import NamedTuple
 from cudadoctor.plan import validate
+from cudadoctor.plan.plan import Options
 from cudadoctor.plan.shell import quote, shell_of
 from cudadoctor.resolve import Need, Resolution, need, resolution, resolve
-
-PIP = "pip"
-UV = "uv"
-CONDA = "conda"
-INSTALLERS = (PIP, UV, CONDA)
 
 NEW_ENVIRONMENT = ".venv"
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the person asked for. `installer` is pip, uv, conda or None (by the environment); `mirror` stands in for the
-    base address of PyTorch's index; `torch` and `companions` are wishes."""
-
-    installer: Optional[str] = None
-    mirror: Optional[str] = None
-    torch: str = ""
-    companions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """The environment whose packages the plan changes. `is_new`: the plan makes it first."""
 
     python: str
@@ -51,7 +35,15 @@ class Target:
 class Context:
     """One machine before the remedies."""
 
-    def __init__(self, facts: Facts, matrix: Matrix, options: Options, kinds: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        matrix: Matrix,
+        options: Options,
+        kinds: Iterable[str] = (),
+        planned: Optional[Need] = None,
+    ) -> None:
+        self.planned = planned
         self.case = Case(facts, matrix)
         self.facts = facts
         self.matrix = matrix
@@ -104,20 +96,26 @@ class Context:
         self._wanted_python = version
         self.target = _new_target(self, self.target, version, f"it gets Python {version}")
 
+    @property
+    def present(self) -> Need:
+        """What torch has to be on this machine, before anybody's wishes; for a planned machine all that is known."""
+        return self.planned if self.planned is not None else self.case.derived(need)
+
     def need(self, torch: str = "", variant: Optional[str] = None, keep: bool = True) -> Need:
         """What torch has to be here, with the person's wishes."""
-        wanted = self.case.derived(need)
+        wanted = self.present
         torch = self.options.torch or torch
-        if not torch and variant is None and keep and not self.options.companions and self._wanted_python is None:
+        wishes = torch or variant or self.options.companions or self.options.partners
+        if not wishes and keep and self._wanted_python is None:
             return wanted
         public, _, local = torch.partition("+")
-        return replace(
-            wanted,
+        return wanted._replace(
             torch=validate.specifier(public) if public else "",
             variant=variant or (validate.name(local) if local else None),
             # Who asks for a version does not want the present one kept; a mere companion changes nothing.
             keep=keep and not torch,
             companions=tuple(validate.package(name) for name in self.options.companions),
+            partners=tuple(validate.package(name) for name in self.options.partners),
             python=self._wanted_python or wanted.python,
             free_threaded=wanted.free_threaded and self._wanted_python is None,
             python_bits=64 if self._wanted_python else wanted.python_bits,
@@ -126,7 +124,7 @@ class Context:
 
     def resolved(self, torch: str = "", variant: Optional[str] = None, keep: bool = True) -> Resolution:
         wanted = self.need(torch, variant, keep)
-        if wanted is self.case.derived(need):
+        if self.planned is None and wanted is self.present:
             return self.case.derived(resolution)
         return resolve(wanted, self.matrix)
 
@@ -153,16 +151,16 @@ def _target(context: Context) -> Target:
         has_pip=facts.value("python.pip", False if facts["python.pip"].is_absent else None),
         is_uv=bool(facts.value("python.uv_environment", False)),
     )
-    why = ""
+    why = None
     if "use-python" in context.kinds or "make-venv" in context.kinds:
-        why = "the plan makes it"
+        why = ""
     elif facts.value("python.externally_managed", False):
         why = "the system's package manager owns this Python"
     elif present.kind == "tool":
         why = "this environment belongs to a tool"
     elif facts.value("disk.environment_writable") is False:
         why = "you may not write to this environment"
-    return _new_target(context, present, present.version, why) if why else present
+    return _new_target(context, present, present.version, why) if why is not None else present
 
 
 def _new_target(context: Context, base: Target, version: Optional[str], why: str) -> Target:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from cudadoctor.model import FixStep
+from cudadoctor.parse.record import NamedTuple
 
 # Phases, in the order in which a person takes them: what the job or container lacks decides everything after it; what
 # needs a reboot comes before the one reboot; packages come after it, since they are chosen for the driver that is then.
@@ -29,8 +30,7 @@ CAREFUL = "careful"
 MANUAL = "manual"
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(NamedTuple):
     """`covers`: the requirements that the step's command installs, so that a smaller one beside it can go."""
 
     step: FixStep
@@ -38,17 +38,17 @@ class Draft:
     covers: frozenset[str] = frozenset()
 
     def with_effect(self, effect: Mapping[str, Any]) -> Draft:
-        return replace(self, step=replace(self.step, effect={**self.step.effect, **effect}))
+        return self._replace(step=replace(self.step, effect={**self.step.effect, **effect}))
 
     def with_why(self, why: str) -> Draft:
         """The same step, with a sentence before its instructions."""
         sentence = why if why.endswith((".", ":", "!", "?")) else why + "."
         text = f"{sentence[0].upper()}{sentence[1:]} {self.step.instructions}".strip()
-        return replace(self, step=replace(self.step, instructions=text))
+        return self._replace(step=replace(self.step, instructions=text))
 
     def with_note(self, note: str) -> Draft:
         """The same step, with a sentence after its instructions."""
-        return replace(self, step=replace(self.step, instructions=f"{self.step.instructions} {note}".strip()))
+        return self._replace(step=replace(self.step, instructions=f"{self.step.instructions} {note}".strip()))
 
 
 def draft(

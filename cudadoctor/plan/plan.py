@@ -1,32 +1,40 @@
-"""Findings -> ordered steps. Pure: the same report always gives the same plan."""
+"""A plan: the ordered steps that mend what was found. Pure: the same report always gives the same plan.
+
+Making one is left to `cure`, which is loaded only where there is something to mend: a healthy machine waits for none
+of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
-from cudadoctor.matrix import Matrix
-from cudadoctor.model import INFO, POSSIBLE, FixStep, Outcome, ParseError, Remedy
+from cudadoctor.model import Facts, FixStep
 from cudadoctor.model.report import Report
-from cudadoctor.plan.context import Context, Options
-from cudadoctor.plan.draft import BY_HAND, CAREFUL, DRIVER, JOB, KERNEL, PACKAGES, REBOOT, SAFE, SETTING, Draft, draft
-from cudadoctor.resolve import Resolution
+from cudadoctor.parse.record import NamedTuple
+from cudadoctor.plan.shell import shell_of
 
-_PHASE_OF_KIND = {
-    "install": PACKAGES,
-    "driver": DRIVER,
-    "kernel": KERNEL,
-    "reboot": REBOOT,
-    "setting": SETTING,
-    "container": JOB,
-    "job": JOB,
-    "manual": BY_HAND,
-}
+if TYPE_CHECKING:
+    from cudadoctor.matrix import Matrix
+    from cudadoctor.resolve import Need, Resolution
+
+PIP = "pip"
+UV = "uv"
+CONDA = "conda"
+INSTALLERS = (PIP, UV, CONDA)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Options(NamedTuple):
+    """What the person asked for. `installer` is pip, uv, conda or None (by the environment); `mirror` stands in for the
+    base address of PyTorch's index; `torch`, `companions` and `partners` are wishes."""
+
+    installer: Optional[str] = None
+    mirror: Optional[str] = None
+    torch: str = ""
+    companions: tuple[str, ...] = ()
+    partners: tuple[str, ...] = ()
+
+
+class Plan(NamedTuple):
     """`steps` mend what is wrong, in the order in which they are taken; `advice` would make things better and never
     runs by itself. `resolution` is the torch that was chosen on the way, where a step installs one. `shell` is the
     shell in which the commands are pasted."""
@@ -40,133 +48,16 @@ class Plan:
 def make_plan(report: Report, matrix: Matrix, options: Optional[Options] = None, *, strict: bool = False) -> Plan:
     """What mends the findings of `report` on its machine. With `strict`, a remedy that a rule names wrongly raises
     instead of becoming a step by hand (for tests)."""
-    findings = _findings(report)
-    kinds = [fix.kind for outcome in findings for fix in outcome.fixes if isinstance(fix, Remedy)]
-    context = Context(report.facts, matrix, options or Options(), kinds)
-    steps: list[Draft] = []
-    advice: list[Draft] = []
-    # Which Python it will be decides which torch: what makes the environment is spelled out first.
-    for outcome in sorted(findings, key=lambda o: not any(_is(fix, "use-python") for fix in o.fixes)):
-        drafts = [step for fix in outcome.fixes for step in _spelled_out(fix, outcome, context, strict)]
-        (advice if outcome.severity == INFO else steps).extend(drafts)
-    # A step by hand that says nothing but "no build" is no news beside one that installs something.
-    ordered = arrange(steps, findings)
-    doing = {(step.argv, step.title) for step in ordered}
-    tips = tuple(tip for tip in arrange(advice, findings) if (tip.argv, tip.title) not in doing)
-    installs = any(_is(fix, "install-torch") for outcome in findings for fix in outcome.fixes)
-    return Plan(ordered, tips, context.resolved() if installs else None, context.shell)
+    if not any(outcome.failed and outcome.because_of is None for outcome in report.outcomes):
+        return Plan((), shell=shell_of(str(report.facts.value("system.os", "linux"))))
+    from cudadoctor.plan.cure import cure
+
+    return cure(report, matrix, options or Options(), strict)
 
 
-def _is(fix: object, kind: str) -> bool:
-    return isinstance(fix, Remedy) and fix.kind == kind
+def plan_for(wanted: Need, facts: Facts, matrix: Matrix, options: Optional[Options] = None) -> Plan:
+    """What puts torch on a machine that nobody has looked at: `wanted` is all that is known of it but its system and
+    interpreter, which `facts` may name."""
+    from cudadoctor.plan.cure import cure_planned
 
-
-def _findings(report: Report) -> list[Outcome]:
-    """Failing outcomes that follow from nothing else, the root causes first."""
-    failing = [outcome for outcome in report.outcomes if outcome.failed and outcome.because_of is None]
-    place = {rule: number for number, rule in enumerate(report.root_causes)}
-    return sorted(failing, key=lambda outcome: place.get(outcome.rule, len(place)))
-
-
-def _spelled_out(fix: object, outcome: Outcome, context: Context, strict: bool) -> list[Draft]:
-    from cudadoctor.plan.remedies import spell_out
-
-    if isinstance(fix, FixStep):
-        drafts = [Draft(fix, _PHASE_OF_KIND.get(fix.kind, BY_HAND))]
-    else:
-        assert isinstance(fix, Remedy)
-        try:
-            drafts = spell_out(fix.kind, context, fix.parameters)
-        except ParseError as error:
-            text = f"{error}. Do by hand what {outcome.rule} asks for: {outcome.message}."
-            drafts = [
-                draft(
-                    BY_HAND,
-                    f"by-hand-{outcome.rule.lower()}",
-                    f"Mend {outcome.rule} by hand",
-                    "manual",
-                    instructions=text,
-                )
-            ]
-        except (KeyError, TypeError):
-            if strict:
-                raise
-            text = f"{outcome.message}. `cudadoctor explain {outcome.rule}` says what mends it."
-            drafts = [
-                draft(
-                    BY_HAND,
-                    f"by-hand-{outcome.rule.lower()}",
-                    f"Mend {outcome.rule} by hand",
-                    "manual",
-                    instructions=text,
-                )
-            ]
-    return [_owned(step, outcome) for step in drafts]
-
-
-def _owned(step: Draft, outcome: Outcome) -> Draft:
-    inner = step.step
-    # What is only possible is not acted on by itself.
-    safety = CAREFUL if outcome.certainty == POSSIBLE and inner.safety == SAFE else inner.safety
-    return replace(step, step=replace(inner, safety=safety, mends=tuple(dict.fromkeys((*inner.mends, outcome.rule)))))
-
-
-def arrange(drafts: Sequence[Draft], findings: Iterable[Outcome] = ()) -> tuple[FixStep, ...]:
-    """The steps in the order in which a person takes them, each once: equal ones merged, one reboot, a smaller install
-    beside a larger one left out."""
-    merged: list[Draft] = []
-    for step in drafts:
-        for place, other in enumerate(merged):
-            if _same(step, other):
-                merged[place] = _merged(other, step)
-                break
-        else:
-            merged.append(step)
-    kept: list[Draft] = []
-    for step in merged:
-        larger = next((o for o in merged if o is not step and step.covers and step.covers < o.covers), None)
-        if larger is None:
-            kept.append(step)
-    for step in merged:
-        if step not in kept:
-            for place, other in enumerate(kept):
-                if step.covers and step.covers < other.covers:
-                    kept[place] = _merged(other, step)
-    kept.sort(key=lambda step: step.phase)
-    return _unique(step.step for step in kept)
-
-
-def _same(one: Draft, other: Draft) -> bool:
-    if one.step.kind == other.step.kind == "reboot":
-        return True
-    if one.step.argv is not None or other.step.argv is not None:
-        return one.step.argv == other.step.argv
-    return (one.step.title, one.step.instructions) == (other.step.title, other.step.instructions)
-
-
-def _merged(first: Draft, second: Draft) -> Draft:
-    """`first`, which also does what `second` does."""
-    one, two = first.step, second.step
-    sentences = [one.instructions]
-    if one.kind == "reboot" and two.instructions not in one.instructions:
-        sentences.append(two.instructions)
-    step = replace(
-        one,
-        needs=tuple(dict.fromkeys((*one.needs, *two.needs))),
-        effect={**one.effect, **two.effect} if one.argv == two.argv else {**two.effect, **one.effect},
-        mends=tuple(dict.fromkeys((*one.mends, *two.mends))),
-        instructions=" ".join(sentence for sentence in sentences if sentence),
-        safety=one.safety if one.safety == two.safety else CAREFUL if one.argv is not None else one.safety,
-    )
-    return replace(first, step=step, phase=max(first.phase, second.phase), covers=first.covers | second.covers)
-
-
-def _unique(steps: Iterable[FixStep]) -> tuple[FixStep, ...]:
-    """The same steps, no two with one id."""
-    seen: dict[str, int] = {}
-    result = []
-    for step in steps:
-        count = seen.get(step.id, 0) + 1
-        seen[step.id] = count
-        result.append(step if count == 1 else replace(step, id=f"{step.id}-{count}"))
-    return tuple(result)
+    return cure_planned(wanted, facts, matrix, options or Options())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Optional
 
 from cudadoctor.matrix import Branch, Build, Matrix, numbers
 from cudadoctor.matrix.versions import Numbers
-from cudadoctor.resolve.judge import SOFT, Driver, Judged, companion_version, judge, wanted_companions
+from cudadoctor.resolve.judge import SOFT, Driver, Judged, companion_version, judge, partner_version, wanted_companions
 from cudadoctor.resolve.need import (
     BROKEN,
     BY_COMPANION,
@@ -75,8 +74,8 @@ def _misfit(need: Need, matrix: Matrix) -> Optional[str]:
     if branch is None or branch.guessed:
         return None
     for gpu in need.gpus:
-        # A card that a working driver lists (it has an index then) is driven by it, whatever the tables say.
-        if gpu.capability is None or (need.driver_state == WORKS and gpu.index is not None):
+        # A card that a working driver lists (it has a number then) is driven by it, whatever the tables say.
+        if gpu.capability is None or (need.driver_state == WORKS and gpu.number is not None):
             continue
         first, last = matrix.first_branch_for(gpu.capability), matrix.last_branch_for(gpu.capability)
         if first is not None and first.decisive and branch.linux < first.number:
@@ -250,7 +249,7 @@ def _choice(
 ) -> Choice:
     build = j.build
     companions, by_name = [], []
-    for name in wanted_companions(need):
+    for name in dict.fromkeys((*wanted_companions(need), *need.welcome)):
         version = companion_version(name, build, j.release, matrix)
         if version is not None:
             companions.append((name, version))
@@ -284,6 +283,9 @@ def _choice(
         seen=build.seen,
         nvidia=tuple(sorted(j.release.nvidia.items())),
         triton=j.release.companions.get("triton"),
+        partners=tuple(
+            (name, version) for name in need.partners if (version := partner_version(name, build, matrix)) is not None
+        ),
     )
 
 
@@ -358,7 +360,7 @@ def _split(need: Need, matrix: Matrix, driver: Optional[Driver]) -> tuple[Split,
     groups: list[tuple[list[Gpu], Choice]] = []
     for capability in capabilities:
         members = [gpu for gpu in need.gpus if gpu.capability == capability]
-        alone = replace(need, gpus=tuple(members), keep=False)
+        alone = need._replace(gpus=tuple(members), keep=False)
         judged = _judge_all(alone, matrix, driver)
         best = _pick(judged, alone)
         if best is None:
@@ -380,25 +382,25 @@ def _split(need: Need, matrix: Matrix, driver: Optional[Driver]) -> tuple[Split,
 def _blockers(need: Need, matrix: Matrix, driver: Optional[Driver], best: Optional[Judged]) -> tuple[Blocker, ...]:
     """The single changes that open something better than `best`, the one that opens most first. Where no single change
     opens anything, two together."""
-    fresh = replace(need, keep=False, variant=None if need.variant != CPU else CPU)
+    fresh = need._replace(keep=False, variant=None if need.variant != CPU else CPU)
     changes: list[tuple[str, Need, Optional[Driver]]] = []
     newest = _newest_driver(need, matrix)
     if driver is not None and newest is not None and not (driver.is_expected and need.driver is None):
         changes.append((BY_DRIVER, fresh, newest))
     if need.python is not None:
-        changes.append((BY_PYTHON, replace(fresh, python=None, free_threaded=False, python_bits=64), driver))
+        changes.append((BY_PYTHON, fresh._replace(python=None, free_threaded=False, python_bits=64), driver))
     if need.glibc is not None and need.libc == "glibc":
-        changes.append((BY_GLIBC, replace(fresh, glibc=None), driver))
+        changes.append((BY_GLIBC, fresh._replace(glibc=None), driver))
     if need.torch or need.variant:
-        changes.append((BY_REQUEST, replace(fresh, torch="", variant=None), driver))
+        changes.append((BY_REQUEST, fresh._replace(torch="", variant=None), driver))
     if need.pins:
-        changes.append((BY_PIN, replace(fresh, pins=()), driver))
+        changes.append((BY_PIN, fresh._replace(pins=()), driver))
     # What is kept for the sake of little change is no measure of what could be had.
     if best is not None and _keeps(need):
         best = _pick(_judge_all(fresh, matrix, driver), fresh) or best
     found = [b for by, changed, under in changes if (b := _opened(by, changed, under, need, matrix, best)) is not None]
     if not found and best is None and newest is not None and need.python is not None:
-        both = replace(fresh, python=None, free_threaded=False, python_bits=64)
+        both = fresh._replace(python=None, free_threaded=False, python_bits=64)
         pair = _opened(BY_DRIVER, both, newest, need, matrix, best)
         if pair is not None:
             python = _nearest_python(need.python, pair.opens.pythons)
@@ -469,7 +471,7 @@ def _nearest_python(python: str, pythons: Iterable[str]) -> str:
 
 def _for_cpu(need: Need, matrix: Matrix) -> Resolution:
     """The CPU index, spelled out: a plain `pip install torch` is a CUDA build on Linux."""
-    plain = replace(need, gpus=(), variant=None)
+    plain = need._replace(gpus=(), variant=None)
     judged = _judge_all(plain, matrix, None, cuda=False)
     installed = need.installed
     if installed is not None and not installed.broken and need.variant is None and not need.torch:
@@ -484,11 +486,11 @@ def _for_cpu(need: Need, matrix: Matrix) -> Resolution:
     why = "no NVIDIA GPU: the CPU build, which a plain `pip install torch` is not on Linux"
     if need.variant == CPU and need.gpu_state != NONE:
         why = "the CPU build was asked for"
-    return Resolution(replace(choice, reasons=(why, *choice.reasons)), nothing_to_do=_is_installed(best, plain))
+    return Resolution(choice._replace(reasons=(why, *choice.reasons)), nothing_to_do=_is_installed(best, plain))
 
 
 def _cpu_blockers(need: Need, matrix: Matrix) -> tuple[Blocker, ...]:
-    changed = replace(need, python=None, free_threaded=False, python_bits=64)
+    changed = need._replace(python=None, free_threaded=False, python_bits=64)
     found = _pick(_judge_all(changed, matrix, None, cuda=False), changed)
     if need.python is None or found is None:
         return ()

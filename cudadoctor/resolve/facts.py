@@ -32,6 +32,7 @@ _TORCH_REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~][^;
 def need(case: Case) -> Need:
     """What torch has to be on this machine, in this environment, changed as little as may be."""
     python = case.value("python.version")
+    installed = _installed(case)
     return Need(
         gpus=tuple(
             Gpu(gpu.label, gpu.compute_capability.value if gpu.compute_capability.is_known else None, gpu.index)
@@ -54,7 +55,9 @@ def need(case: Case) -> Need:
         libc=str(case.value("system.libc", "glibc")),
         wsl=case.fact("system.wsl").is_known,
         jetson=case.fact("system.jetson").is_known,
-        installed=_installed(case),
+        installed=installed,
+        # PyTorch's own instructions put torchvision beside a new torch.
+        welcome=() if installed is not None else ("torchvision",),
         pins=_pins(case),
     )
 

@@ -6,11 +6,11 @@ CUDA major second, then platform, Python and glibc, then what the person has and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Optional
 
 from cudadoctor.matrix import Build, Matrix, TorchRelease
 from cudadoctor.matrix.versions import Numbers, numbers
+from cudadoctor.parse.record import NamedTuple
 from cudadoctor.parse.versions import satisfies, split_local
 from cudadoctor.resolve.need import (
     BY_COMPANION,
@@ -30,8 +30,7 @@ from cudadoctor.resolve.need import (
 SOFT = (BY_PIN, BY_COMPANION)
 
 
-@dataclass(frozen=True)
-class Driver:
+class Driver(NamedTuple):
     """The driver that builds are judged by. `is_expected`: not the one at work, but the one that will be."""
 
     version: str
@@ -39,8 +38,7 @@ class Driver:
     is_expected: bool = False
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """One build before one need. `likely`: it should run, on the driver's PTX compiler or on a list not seen whole."""
 
     build: Build
@@ -188,6 +186,19 @@ def _judge_wishes(build: Build, release: TorchRelease, need: Need, matrix: Matri
             objections.append(
                 Objection(BY_COMPANION, f"no {name} for torch {build.torch} {build.variant} was seen on the index")
             )
+    for name in need.partners:
+        if partner_version(name, build, matrix) is None:
+            objections.append(Objection(BY_COMPANION, f"no known {name} goes with torch {build.torch} {build.variant}"))
+
+
+def partner_version(name: str, build: Build, matrix: Matrix) -> Optional[str]:
+    """The newest known release of a package such as vllm that goes with `build`."""
+    for row in matrix.pins(name):
+        cuda = build.cuda or ""
+        fits = not row.cuda or cuda in row.cuda or cuda.partition(".")[0] in row.cuda
+        if fits and satisfies(build.torch, row.torch):
+            return row.version
+    return None
 
 
 def torch_specifier(asked: str) -> str:

@@ -6,8 +6,9 @@ that nobody has ever looked at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Optional
+
+from cudadoctor.parse.record import NamedTuple
 
 # What is known of the GPUs and of the driver.
 PRESENT = "present"
@@ -33,17 +34,15 @@ BY_COMPANION = "companion"
 BY_INDEX = "index"
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU: what people call it, and its compute capability as "8.9" (None: not known)."""
+class Gpu(NamedTuple):
+    """One GPU: what people call it, its compute capability as "8.9" (None: not known), its number where a driver lists it."""
 
     label: str
     capability: Optional[str]
-    index: Optional[int] = None
+    number: Optional[int] = None
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(NamedTuple):
     """The torch that is there: public version, variant ("cu126", "cpu"; None where nothing tells) and companions with
     their public versions. `broken`: it does not run whatever the GPU (missing libraries, two copies, ...)."""
 
@@ -53,8 +52,7 @@ class Installed:
     broken: bool = False
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(NamedTuple):
     """What an installed package requires of torch: vllm 0.33.0 wants ==2.14.0."""
 
     package: str
@@ -62,14 +60,14 @@ class Pin:
     specifier: str
 
 
-@dataclass(frozen=True)
-class Need:
+class Need(NamedTuple):
     """One question to the resolver.
 
     `driver` is a version in the numbering of `numbering` (WSL counts as windows); `driver_state` is works, broken,
     none or unknown. `python` is "3.12" or None (not known: nothing is ruled out by it), `glibc` likewise. `torch` is
-    what the person asks for ("2.7.*"; empty: nothing), `variant` a build that they ask for. `keep` says that an
-    installed torch keeps its version where it can.
+    what the person asks for ("2.7.*"; empty: nothing), `variant` a build that they ask for. `companions` (torchvision,
+    torchaudio) have to be there, `welcome` ones are taken where there are any; `partners` are packages that are tied to
+    torch releases (vllm). `keep` says that an installed torch keeps its version where it can.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -90,6 +88,8 @@ class Need:
     torch: str = ""
     variant: Optional[str] = None
     companions: tuple[str, ...] = ()
+    welcome: tuple[str, ...] = ()
+    partners: tuple[str, ...] = ()
     pins: tuple[Pin, ...] = ()
     keep: bool = True
 
@@ -101,8 +101,7 @@ class Need:
         return self.python + ("t" if self.free_threaded else "")
 
 
-@dataclass(frozen=True)
-class Objection:
+class Objection(NamedTuple):
     """Why a build is no choice. `needed` is what would lift it: a driver number, a Python, a glibc."""
 
     by: str
@@ -110,13 +109,13 @@ class Objection:
     needed: Optional[str] = None
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """One torch build and what belongs to it.
 
     `companions` maps names to versions with their local part. `replaces_by_name`: packages whose local version on the
     index is not known, so that a pin alone may leave another build of the same version in place. `certainty` is
-    certain or likely. `assumes` says what was not known and is taken for granted.
+    certain or likely. `assumes` says what was not known and is taken for granted. `partners` come from PyPI, after
+    torch.
     """
 
     torch: str
@@ -138,6 +137,7 @@ class Choice:
     seen: bool = True
     nvidia: tuple[tuple[str, str], ...] = ()
     triton: Optional[str] = None
+    partners: tuple[tuple[str, str], ...] = ()
 
     @property
     def version(self) -> str:
@@ -151,16 +151,14 @@ class Choice:
         return (torch, *(f"{name}=={version}" for name, version in self.companions))
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """GPUs that one build serves, where no single build serves all."""
 
     gpus: tuple[Gpu, ...]
     choice: Choice
 
 
-@dataclass(frozen=True)
-class Blocker:
+class Blocker(NamedTuple):
     """One change that would open a better build. `by` is what stands in the way, `needed` what it takes (a driver
     number on this system, a Python), `opens` the build that it opens."""
 
@@ -170,8 +168,7 @@ class Blocker:
     opens: Choice
 
 
-@dataclass(frozen=True)
-class Resolution:
+class Resolution(NamedTuple):
     """The answer. Without a `choice`: `reasons` say why, `blocked_by` what would open one, `split` which build serves
     which GPU. `nothing_to_do`: the installed build is the choice. `driver_first`: why the driver is to be mended before
     any wheel matters. `undecided`: what is not known and would decide."""
@@ -184,4 +181,4 @@ class Resolution:
     nothing_to_do: bool = False
     driver_first: Optional[str] = None
     undecided: Optional[str] = None
-    objections: tuple[Objection, ...] = field(default=())
+    objections: tuple[Objection, ...] = ()

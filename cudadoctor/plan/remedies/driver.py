@@ -14,7 +14,7 @@ from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import BY_HAND, DRIVER, INITRAMFS, KERNEL, REBOOT, SETTING, SIGNING, Draft, draft
 from cudadoctor.plan.remedies import windows
 from cudadoctor.resolve import Gpu as NeedGpu
-from cudadoctor.resolve import bounds, fitting_branch, need
+from cudadoctor.resolve import bounds, fitting_branch
 
 OPEN = "open"
 PROPRIETARY = "proprietary"
@@ -32,7 +32,7 @@ MODULES = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
 
 
 def _gpus(context: Context) -> tuple[NeedGpu, ...]:
-    return context.case.derived(need).gpus
+    return context.present.gpus
 
 
 def flavour_for(context: Context, branch: Branch) -> str:

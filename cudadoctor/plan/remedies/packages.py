@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Optional
 
 from cudadoctor.derive.wheel import CPU, MISSING, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.parse.versions import split_local
 from cudadoctor.plan import validate
-from cudadoctor.plan.context import CONDA, PIP, UV, Context
+from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import BY_HAND, CAREFUL, PACKAGES, REMOVE, SAFE, Draft, draft
+from cudadoctor.plan.plan import CONDA, PIP, UV
 from cudadoctor.plan.remedies import driver
 from cudadoctor.plan.remedies.python import install_pip, make_venv, use_python
 from cudadoctor.resolve import COMPANIONS, Choice, Resolution
@@ -55,7 +55,8 @@ def uninstall_argv(context: Context, names: Sequence[str]) -> tuple[str, ...]:
 def preparations(context: Context) -> list[Draft]:
     """What has to be there before a package can be installed: an environment that may be changed, and pip in it."""
     if context.target.is_new and "use-python" not in context.kinds:
-        return [step.with_why(context.target.why_new) for step in make_venv(context)]
+        steps = make_venv(context)
+        return [step.with_why(why) for step in steps] if (why := context.target.why_new) else steps
     if context.target.has_pip is False and installer(context) != UV and not context.target.is_new:
         return install_pip(context)
     return []
@@ -88,9 +89,9 @@ def install_choice(context: Context, choice: Choice) -> list[Draft]:
     changes = f"puts torch {choice.version} into {_where(context)}"
     if before is not None:
         changes = f"replaces torch {before} by {choice.version} in {_where(context)}"
-    lines = [*choice.reasons]
+    lines = list(choice.reasons)
     if choice.assumes:
-        lines.append("This takes for granted: " + "; ".join(choice.assumes))
+        lines.append("taken for granted: " + "; ".join(choice.assumes))
     if choice.breaks:
         changes += "; this breaks: " + "; ".join(choice.breaks)
     steps.append(
@@ -105,11 +106,33 @@ def install_choice(context: Context, choice: Choice) -> list[Draft]:
             effect=torch_effect(context, choice),
             changes=changes,
             undo=_way_back(context, installed, requirements),
-            instructions=". ".join(lines) + "." if lines else "",
+            instructions="\n".join(lines),
             covers=requirements,
         )
     )
-    return steps
+    return steps + _partner_steps(context, choice)
+
+
+def _partner_steps(context: Context, choice: Choice) -> list[Draft]:
+    """Packages that were asked for and come from PyPI; they find the torch that they want already there."""
+    if not choice.partners:
+        return []
+    requirements = [_checked(f"{name}=={version}") for name, version in choice.partners]
+    names = [name for name, _ in choice.partners]
+    return [
+        draft(
+            PACKAGES + 1,
+            "install-" + "-".join(names)[:60],
+            f"Install {' and '.join(f'{name} {version}' for name, version in choice.partners)}",
+            "install",
+            install_argv(context, requirements),
+            needs=("network",),
+            safety=CAREFUL,
+            effect={f"package.{name}.version": version for name, version in choice.partners},
+            changes=f"adds {', '.join(names)} and what they require to {_where(context)}",
+            undo=context.text(uninstall_argv(context, names)),
+        )
+    ]
 
 
 def _checked(requirement: str) -> str:
@@ -266,12 +289,12 @@ def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
     for blocker in resolution.blocked_by:
         if blocker.by == BY_DRIVER:
             major = int((blocker.opens.cuda or "0").partition(".")[0])
-            assumed = replace(blocker.opens, assumes=(blocker.change,))
+            assumed = blocker.opens._replace(assumes=(blocker.change,))
             return [*driver.update_driver(context, minimum_cuda_major=major), *install_choice(context, assumed)]
         if blocker.by == BY_PYTHON and blocker.needed is not None:
             return [
                 *use_python(context, blocker.needed),
-                *install_choice(context, replace(blocker.opens, python=blocker.needed)),
+                *install_choice(context, blocker.opens._replace(python=blocker.needed)),
             ]
     why = "; ".join(resolution.reasons) or "no torch build that is known serves this machine"
     opens = "".join(
@@ -289,7 +312,7 @@ def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
 
 
 def _devices(gpus: Sequence[Any]) -> str:
-    return ",".join(str(gpu.index) if gpu.index is not None else "N" for gpu in gpus)
+    return ",".join(str(gpu.number) if gpu.number is not None else "N" for gpu in gpus)
 
 
 # -- companions and single packages ------------------------------------------------------------
@@ -317,13 +340,13 @@ def reinstall_companions(context: Context, packages: Sequence[str] = ()) -> list
     wanted = {name: version for name, version in choice.companions if not packages or name in packages}
     if not wanted:
         return install_torch(context)
-    alone = replace(choice, companions=tuple(wanted.items()))
+    alone = choice._replace(companions=tuple(wanted.items()))
     installed = _installed(context)
     steps = preparations(context)
     steps.extend(
         _make_way(
             context,
-            replace(alone, replaces_by_name=tuple(n for n in choice.replaces_by_name if n in wanted)),
+            alone._replace(replaces_by_name=tuple(n for n in choice.replaces_by_name if n in wanted)),
             installed,
         )
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from cudadoctor.plan import validate
-from cudadoctor.plan.context import NEW_ENVIRONMENT, UV, Context
+from cudadoctor.plan.context import NEW_ENVIRONMENT, Context
 from cudadoctor.plan.draft import CAREFUL, PIP, PYTHON, SAFE, Draft, draft
+from cudadoctor.plan.plan import UV
 
 
 def environment_effect(context: Context) -> dict[str, Any]:
