@@ -14,7 +14,7 @@ from .record import Record
 Words = tuple[str, ...]
 
 # Words that name no product. "Quadro" is not among them: a Quadro RTX 4000 and an RTX 4000 Ada differ.
-_NOISE = frozenset(("nvidia", "corporation", "geforce", "tesla", "gpu", "graphics", "card", "grid"))
+_NOISE = frozenset(("nvidia", "corporation", "geforce", "tesla", "gpu", "graphics", "card", "grid", "nvgpu"))
 _MIG = re.compile(r"\s+MIG\s+(\d+g\.\d+gb\S*)\s*\Z", re.IGNORECASE)
 # GRID A100D-10C, NVIDIA A40-48Q, NVIDIA RTX6000-Ada-24Q: the number is the profile's memory, the letter its series.
 _VGPU = re.compile(r"\A(?:GRID|NVIDIA)?\s*(\S.*?)-(\d+[ABCQ])\Z", re.IGNORECASE)
@@ -38,7 +38,8 @@ def words(name: str) -> Words:
     text = re.sub(r"\blaptop gpu\b|\blaptop\b|\bnotebook\b", " mobile ", text)
     text = re.sub(r"\b(rtx|gtx|gt)(\d)", r"\1 \2", text)
     text = re.sub(r"(\d)(ti|super)\b", r"\1 \2", text)
-    text = re.sub(r"(\d+)\s*(?:gb|gib)\b", r"\1gb", text)
+    text = re.sub(r"\b(\d{4})d\b", r"\1 d", text)
+    text = re.sub(r"\b(\d+)\s*(?:gb|gib|g)\b", r"\1gb", text)
     return tuple(word for word in re.findall(r"[a-z0-9]+", text) if word not in _NOISE)
 
 
@@ -58,6 +59,14 @@ def take_apart(text: str) -> Asked:
             vgpu = found.group(2).upper()
             text = found.group(1)
     return Asked(words(text), mig, vgpu)
+
+
+def cut_off(text: str) -> Optional[str]:
+    """The part before the dots of a name that nvidia-smi's table has cut ("NVIDIA GeForce RTX 4060 ..."); else None."""
+    for dots in ("...", "\u2026"):
+        if text.endswith(dots):
+            return text[: -len(dots)]
+    return None
 
 
 def key(parts: Words) -> str:

@@ -367,10 +367,12 @@ class Matrix:
             return Verdict("unknown", f"{compute_capability!r} is not a compute capability", None, None, "")
         gpu = f"sm_{have[0]}{have[1]}"
         unsure = {found[:2] for found in map(target, disputed) if found}
-        code = [found for found in map(target, sass) if found]
+        given = [(target(text), text) for text in sass]
+        code = [found for found, _ in given if found]
+        unread = [text for found, text in given if not found]
         portable = [found for found in map(target, ptx) if found]
         rule = "NVIDIA CUDA programming guide: binary and PTX compatibility"
-        if not code and not portable:
+        if not code and not portable and not unread:
             return Verdict("no", "the build has no GPU code at all", None, None, rule)
         tegra = self._is_tegra(have)
         maybe = None
@@ -401,6 +403,9 @@ class Matrix:
             return Verdict("unknown", maybe, None, None, rule)
         if any(found == have for found in unsure):
             reason = f"sources contradict each other on whether it has {gpu} code"
+            return Verdict("unknown", reason, None, None, rule)
+        if unread:
+            reason = f"what {unread[0]!r} in its GPU list means is not known"
             return Verdict("unknown", reason, None, None, rule)
         listed = [found.name for found in sorted(code)]
         reason = f"it has no code for {gpu}: compiled for {_span(listed)}"
@@ -568,9 +573,14 @@ class Matrix:
 
         Several products may share the name; ``capability`` is set where they agree on it.
         """
-        from .names import take_apart
+        from .names import cut_off, take_apart
 
         stripped = text.strip()
+        begin = cut_off(stripped)
+        if begin is not None:
+            rows = self._beginning(begin)
+            kind = "name" if rows else "none"
+            return GpuMatch(text, kind, rows, _shared_capability(rows), (), None, None)
         lowered = stripped.lower()
         if lowered.startswith(("sm_", "compute_")) or (numbers(lowered) and "." in lowered):
             found = capability(lowered)
@@ -649,6 +659,15 @@ class Matrix:
             if row["chip"].lower() == name:
                 return str(row["capability"])
         return None
+
+    def _beginning(self, text: str) -> tuple[Gpu, ...]:
+        """The products whose printed name begins so; the last word may itself be cut."""
+        from .names import key, words
+
+        wanted = key(words(text))
+        by_name = self.raw("gpus")["by_name"]
+        found = {number for name in by_name if name.startswith(wanted) for number in by_name[name]} if wanted else ()
+        return self._rows(sorted(found))
 
     @staticmethod
     def _best(rows: tuple[Gpu, ...], asked: tuple[str, ...]) -> tuple[Gpu, ...]:

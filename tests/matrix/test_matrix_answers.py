@@ -235,6 +235,8 @@ def test_first_and_last_branch(
         ("", "", "8.9", "no", None),
         ("sm_75 sm_86", "compute_86", "8.9", "yes", "sm_86"),
         ("75 86", "", "banana", "unknown", None),
+        ("gfx90a", "", "9.0", "unknown", None),  # what cannot be read is not a no
+        ("75 gfx90a", "", "7.5", "yes", "sm_75"),
     ],
 )
 def test_runs_on(matrix: Matrix, sass: str, ptx: str, gpu: str, answer: str, via: Optional[str]) -> None:

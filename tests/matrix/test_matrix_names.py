@@ -23,6 +23,10 @@ from cudadoctor.matrix.names import take_apart, words
         ("GTX1080Ti", "GeForce GTX 1080 Ti", "6.1"),
         ("RTX 4060 Ti 16GB", "GeForce RTX 4060 Ti 16 GB", "8.9"),
         ("5090 D", "GeForce RTX 5090 D", "12.0"),
+        ("RTX 4090D", "GeForce RTX 4090 D", "8.9"),
+        ("5060 ti 16g", "GeForce RTX 5060 Ti 16 GB", "12.0"),
+        ("Orin (nvgpu)", "Jetson AGX Orin 64 GB", "8.7"),
+        ("NVIDIA Thor", "Jetson T5000", "11.0"),
         ("RTX 4090 laptop", "GeForce RTX 4090 Mobile", "8.9"),
         ("T4", "Tesla T4", "7.5"),
         ("K80", "Tesla K80", "3.7"),
@@ -121,6 +125,26 @@ def test_what_is_no_gpu_is_not_taken_for_one(matrix: Matrix, text: str, nearest:
         assert "GeForce RTX 4090" not in match.nearest
     else:
         assert nearest in match.nearest
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "capability"),
+    [
+        ("NVIDIA GeForce RTX 4060 ...", {"GeForce RTX 4060 Mobile", "GeForce RTX 4060 Ti 8 GB"}, "8.9"),
+        ("Tesla V100-SXM2...", {"Tesla V100 SXM2 16 GB", "Tesla V100 SXM2 32 GB"}, "7.0"),
+        ("NVIDIA A100-SXM...", {"A100 SXM4 40 GB", "A100 SXM4 80 GB"}, "8.0"),
+        ("NVIDIA RTX 4000...", {"RTX 4000 Ada Generation"}, "8.9"),
+        ("NVIDIA ...", set(), None),
+        ("Voodoo 2 ...", set(), None),
+    ],
+)
+def test_a_name_that_was_cut_can_be_any_that_begins_so(
+    matrix: Matrix, text: str, names: set[str], capability: Optional[str]
+) -> None:
+    match = matrix.gpu(text)
+    assert match.capability == capability
+    assert names <= {row.name for row in match.rows}
+    assert match.found == bool(names)
 
 
 def test_shares_are_told(matrix: Matrix) -> None:
