@@ -10,17 +10,27 @@ On a live machine:
 
 A probe that raises, crashes or hangs costs its own facts: they become unknown, with the reason, and the probe stands in
 `examination.failed` or `examination.timed_out`. A replayed machine is examined in this process.
+
+`examine(system)` gives the facts. Who has something else to do meanwhile (import the rules) begins, and asks later:
+
+    examination = begin(live_system())
+    ...
+    facts = examination.facts()
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from cudadoctor.model.fact import Fact, Facts, known, unknown
 from cudadoctor.probes.api import Probe
 from cudadoctor.system.port import System
+
+if TYPE_CHECKING:
+    from cudadoctor.probes.driver import Begun
+    from cudadoctor.system.worker import Finished, Worker
 
 # Long enough for the first call to a driver without persistence mode on a machine with eight GPUs (ten seconds and
 # more), short enough for a job's prolog.
@@ -31,6 +41,9 @@ PROBE_SECONDS = 6.0
 
 # Kept back from the probes, so that what is found is said before the deadline.
 RESERVE = 0.3
+
+# How long `begin` waits until NVML can be asked; it takes milliseconds, and goes on in `facts` where it does not.
+START_SECONDS = 0.5
 
 DEVICE = "device"
 DRIVER = "driver"
@@ -53,16 +66,16 @@ def live_system(seconds: float = RUN_SECONDS, asked_python: Optional[str] = None
 
 def examine(system: System, probes: Optional[Sequence[Union[str, Probe]]] = None) -> Facts:
     """All facts of a machine, by the registry's probes or by those given (their modules' names, or probes)."""
+    return begin(system, probes).facts()
+
+
+def begin(system: System, probes: Optional[Sequence[Union[str, Probe]]] = None) -> Examination:
+    """Starts an examination. Call it before threads are started: it forks."""
     if probes is None:
         from cudadoctor.probes.registry import PROBES
 
         probes = PROBES
-    examination = _Examination(system, probes)
-    if system.kind == "live":
-        examination.run_apart()
-    else:
-        examination.run_here()
-    return examination.facts()
+    return Examination(system, probes)
 
 
 def load(probe: Union[str, Probe]) -> Probe:
@@ -90,15 +103,32 @@ def _one_line(error: BaseException) -> str:
     return one_line(error)
 
 
-class _Examination:
+class Examination:
+    """A machine that is being examined; see `begin`."""
+
     def __init__(self, system: System, probes: Sequence[Union[str, Probe]]) -> None:
         self._system = system
-        self._probes = list(probes)
+        self._probes = {_name(probe): probe for probe in probes}
         self._facts: dict[str, Fact[Any]] = {}
         self._failed: list[dict[str, Any]] = []
         self._timed_out: list[dict[str, Any]] = []
+        self._worker: Optional[Worker] = None
+        self._begun: Optional[Begun] = None
+        self._result: Optional[Facts] = None
+        if system.kind == "live":
+            self._start()
 
     def facts(self) -> Facts:
+        """Waits for all probes, and gives the facts."""
+        if self._result is None:
+            if self._worker is None:
+                self._run_here()
+            else:
+                self._gather()
+            self._result = self._all()
+        return self._result
+
+    def _all(self) -> Facts:
         facts = self._facts
         facts["examination.kind"] = known(self._system.kind, _SOURCE)
         facts["examination.failed"] = known(self._failed, _SOURCE)
@@ -129,8 +159,8 @@ class _Examination:
 
     # -- a replayed machine -----------------------------------------------------------------------------------------
 
-    def run_here(self) -> None:
-        for probe in self._probes:
+    def _run_here(self) -> None:
+        for probe in self._probes.values():
             try:
                 self._take(_look(probe, self._system))
             except Exception as error:
@@ -138,35 +168,45 @@ class _Examination:
 
     # -- this machine -----------------------------------------------------------------------------------------------
 
-    def run_apart(self) -> None:
+    def _start(self) -> None:
+        """Everything is on its way when this returns."""
         import time
 
         from cudadoctor.system.worker import Task, Worker
 
-        by_name = {_name(probe): probe for probe in self._probes}
-        driver = by_name.get(DRIVER)
-        names = sorted((name for name in by_name if name != DRIVER), key=lambda name: name != DEVICE)
-        tasks = [Task(name, self._task(by_name[name]), PROBE_SECONDS) for name in names]
-        if driver is not None:
+        names = sorted((name for name in self._probes if name != DRIVER), key=lambda name: name != DEVICE)
+        tasks = [Task(name, self._task(self._probes[name]), PROBE_SECONDS) for name in names]
+        if DRIVER in self._probes:
             place = 1 if names and names[0] == DEVICE else 0
             tasks.insert(place, Task(_LOCATE, self._locating(), PROBE_SECONDS))
-        begun: Any = None
-        with Worker(tasks, time.monotonic() + self._system.remaining() - RESERVE) as worker:
+        self._worker = Worker(tasks, time.monotonic() + self._system.remaining() - RESERVE)
+        limit = time.monotonic() + START_SECONDS
+        while DRIVER in self._probes and self._begun is None:
+            finished = self._worker.next(limit - time.monotonic())
+            if finished is None:
+                return
+            self._digest(finished)
+
+    def _gather(self) -> None:
+        assert self._worker is not None
+        with self._worker as worker:
             for finished in worker:
-                if finished.name == _LOCATE:
-                    begun = self._begin(finished.value, finished.failure)
-                    continue
-                probe = by_name[finished.name]
-                if finished.timed_out:
-                    seconds = round(finished.seconds, 1)
-                    self._timed_out.append({"probe": finished.name, "seconds": seconds})
-                    self._lose(probe, finished.failure)
-                elif finished.failure:
-                    self._fail(probe, finished.failure)
-                else:
-                    self._unpack(probe, finished.value)
-        if driver is not None:
-            self._finish(driver, begun)
+                self._digest(finished)
+        if DRIVER in self._probes:
+            self._finish(self._probes[DRIVER])
+
+    def _digest(self, finished: Finished) -> None:
+        if finished.name == _LOCATE:
+            self._begun = self._begin(finished.value, finished.failure)
+            return
+        probe = self._probes[finished.name]
+        if finished.timed_out:
+            self._timed_out.append({"probe": finished.name, "seconds": round(finished.seconds, 1)})
+            self._lose(probe, finished.failure)
+        elif finished.failure:
+            self._fail(probe, finished.failure)
+        else:
+            self._unpack(probe, finished.value)
 
     def _task(self, probe: Union[str, Probe]) -> Callable[[Any], Any]:
         """What the worker does for a probe; notes of a recording travel with its facts."""
@@ -200,7 +240,7 @@ class _Examination:
 
         return run
 
-    def _begin(self, content: Any, failure: str) -> Any:
+    def _begin(self, content: Any, failure: str) -> Begun:
         from cudadoctor.probes import driver
 
         if content is None:
@@ -211,13 +251,11 @@ class _Examination:
         smi, library = (Fact(*fact) for fact in packed)
         return driver.begin(self._system, driver.Places(smi, library))
 
-    def _finish(self, probe: Union[str, Probe], begun: Any) -> None:
+    def _finish(self, probe: Union[str, Probe]) -> None:
         from cudadoctor.probes import driver
 
         try:
-            if begun is None:
-                begun = self._begin(None, "the time was over")
-            self._take(driver.finish(self._system, begun))
+            self._take(driver.finish(self._system, self._begun or self._begin(None, "the time was over")))
         except Exception as error:
             self._fail(probe, _one_line(error))
 

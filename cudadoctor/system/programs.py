@@ -59,10 +59,9 @@ class _PosixProgram:
     """By posix_spawn: the subprocess module takes longer to import than nvidia-smi to run."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], limit: float, source: str) -> None:
-        import signal
-
         self._source = source
         self._limit = limit
+        self._owner = os.getpid()
         self._result: Optional[Fact[ProgramResult]] = None
         self._status: Optional[int] = None
         pipes = worker.open_pipe(), worker.open_pipe()
@@ -81,7 +80,7 @@ class _PosixProgram:
                 file_actions=actions,
                 setpgroup=0,
                 setsigmask=[],
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM],
+                setsigdef=[worker.SIGPIPE, worker.SIGINT, worker.SIGTERM],  # Python ignores the first
             )
         except BaseException:
             for reader, writer in pipes:
@@ -163,9 +162,9 @@ class _PosixProgram:
         self._readers = []
 
     def __del__(self) -> None:
-        # Nobody asked for the result: the run was broken off.
-        if getattr(self, "_result", None) is None and getattr(self, "_readers", None):
-            with contextlib.suppress(Exception):
+        # Nobody asked for the result: the run was broken off. (A forked child has a copy of this, and no say in it.)
+        with contextlib.suppress(Exception):
+            if self._result is None and os.getpid() == self._owner:
                 self._end()
 
 

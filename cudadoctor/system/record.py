@@ -251,7 +251,7 @@ class RecordingSystem:
             else:
                 document.setdefault(section, {})[key] = answer
         for path, content in contents.items():
-            document.setdefault("files", {})[path] = bytes_entry(content)
+            document.setdefault("files", {})[path] = bytes_entry(redactor.content(path, content))
         document = redactor.document(document)
         for path, found in pieces.items():
             entry = document["binaries"][redactor.path(path)]

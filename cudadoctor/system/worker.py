@@ -24,6 +24,9 @@ KILL_GRACE = 0.25
 
 CAN_FORK = hasattr(os, "fork")
 
+# POSIX's numbers: importing the signal module takes longer than starting a process.
+SIGINT, SIGKILL, SIGPIPE, SIGTERM = 2, 9, 13, 15
+
 # What comes through the pipe, a frame each: its length in four bytes, then marshal's form of (kind, content).
 _DONE = 0  # (value, failure)
 _PROGRESS = 1  # what the task has so far
@@ -63,6 +66,7 @@ class Worker:
     def __init__(self, tasks: Sequence[Task], deadline: float) -> None:
         self._tasks = list(tasks)
         self._deadline = deadline
+        self._owner = os.getpid()
         self._next = 0  # the first task that has not ended
         self._begun = time.monotonic()
         self._progress: Any = None
@@ -237,6 +241,12 @@ class Worker:
         self.close()
 
 
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            if os.getpid() == self._owner:  # a forked child has a copy of this, and no say in it
+                self.close()
+
+
 def run_isolated(tasks: Sequence[Task], deadline: float) -> Iterator[Finished]:
     """Each task as it ends; whatever has not ended at `deadline` (monotonic) has timed out."""
     with Worker(tasks, deadline) as worker:
@@ -296,11 +306,8 @@ def _detach(keep: int) -> None:
     """Lets go of the terminal, of the standard streams and of all other files: whoever waits for the end of our
     output must not wait for a child that was left behind."""
     import gc
-    import signal
 
-    gc.disable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    gc.disable()  # it would touch, and so copy, all memory that we share with the parent
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -366,13 +373,11 @@ def reap(process: int, seconds: float) -> Optional[int]:
 
 def kill_group(process: int) -> None:
     """Kills a process that leads a group, with all that belongs to the group."""
-    import signal
-
     try:
-        os.killpg(process, signal.SIGKILL)
+        os.killpg(process, SIGKILL)
     except (ProcessLookupError, PermissionError):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(process, signal.SIGKILL)
+            os.kill(process, SIGKILL)
 
 
 def end_process(process: int) -> bool:
