@@ -105,18 +105,14 @@ def _candidates(system: System, soname: str) -> Iterator[tuple[str, Any]]:
     for folder in re.split("[:;]", variable.value or ""):
         if folder.startswith("/"):
             yield f"{folder.rstrip('/')}/{soname}", "LD_LIBRARY_PATH"
-    for path in _cached(system, soname):
-        yield (path.get(), "wsl" if path.get().startswith(WSL) else "ld.so.cache") if path.is_known else ("", path)
+    cached = system.cached_libraries([soname])
+    if cached.is_unknown:
+        yield "", cached
+    for path in (cached.value or {}).get(soname, ()):
+        yield path, "wsl" if path.startswith(WSL) else "ld.so.cache"
     for folder in _default_folders(system):
         yield f"{folder}/{soname}", "default"
     yield f"{WSL}/{soname}", "wsl"
-
-
-def _cached(system: System, soname: str) -> list[Fact[str]]:
-    cached = system.cached_libraries([soname])
-    if cached.is_unknown:
-        return [unknown(cached.reason, cached.source)]
-    return [known(path, cached.source) for path in (cached.value or {}).get(soname, ())]
 
 
 def _machine(system: System) -> Optional[str]:
