@@ -7,12 +7,13 @@ from typing import Optional
 
 from cudadoctor import __version__
 from cudadoctor.cli._input import Machine, read_facts
-from cudadoctor.cli._words import pair, rule_id, rule_ids
+from cudadoctor.cli._words import InputError, pair, rule_id, rule_ids
 from cudadoctor.diagnose import diagnose
-from cudadoctor.matrix import Matrix, load_matrix
-from cudadoctor.model import MACHINE, FixStep
+from cudadoctor.matrix import MatrixError, load_matrix
+from cudadoctor.model import MACHINE
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
+from cudadoctor.plan import make_plan
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import MatrixInfo, View
 
@@ -33,28 +34,22 @@ def view_of(
         word, reason = pair("--ignore", text, "ID=REASON, and the reason is shown in the report")
         ignored[rule_id(word)] = reason
     facts = read_facts(machine)
-    matrix: Matrix = load_matrix()
+    try:
+        matrix = load_matrix()
+    except MatrixError as error:
+        raise InputError(str(error)) from None
     report = diagnose(facts, matrix, select=selected, ignore=ignored)
-    steps, advice = _planned(report, matrix)
+    plan = make_plan(report, matrix)
     return View(
         report=report,
         exit=exit_code(report, fail_on, unknown_ok, retry_code),
-        steps=steps,
-        advice=advice,
+        steps=plan.steps,
+        advice=plan.advice,
         matrix=MatrixInfo(matrix.revision, matrix.checked),
         fail_on=fail_on,
         tool_version=__version__,
         style=style or Style(),
     )
-
-
-def _planned(report: Report, matrix: Matrix) -> tuple[tuple[FixStep, ...], tuple[FixStep, ...]]:
-    try:
-        from cudadoctor.plan import make_plan
-    except ImportError:
-        return (), ()
-    plan = make_plan(report, matrix)
-    return tuple(plan.steps), tuple(plan.advice)
 
 
 def exit_code(report: Report, fail_on: str, unknown_ok: bool, retry_code: Optional[int]) -> int:

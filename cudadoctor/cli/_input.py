@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from cudadoctor.cli._words import InputError, nearest, pair
 from cudadoctor.model import ABSENT, KNOWN, Fact, Facts, ParseError, absent, known, unknown
 from cudadoctor.model.catalogue import CATALOGUE, fits, read_value, spec_of
 
+if TYPE_CHECKING:
+    from cudadoctor.system import System
+
 # A facts document of one machine is some hundred kilobytes; more than this is something else.
 _MOST_BYTES = 64 << 20
-
-DEFAULT_TIMEOUT = 30.0  # seconds for the whole examination
 
 
 class Machine(NamedTuple):
@@ -28,9 +29,14 @@ class Machine(NamedTuple):
     timeout: Optional[float] = None
 
     @property
+    def is_live(self) -> bool:
+        """The facts come from the machine that we run on."""
+        return self.facts_file is None and self.replay is None
+
+    @property
     def is_this_one(self) -> bool:
-        """Only then may anything be changed."""
-        return self.facts_file is None and self.replay is None and not self.assume
+        """It is judged as it is; only then may anything be changed."""
+        return self.is_live and not self.assume
 
 
 def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
@@ -48,13 +54,22 @@ def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
 
 
 def _examine(machine: Machine, record: Optional[str]) -> Facts:
-    from cudadoctor.probes.examine import examine
-    from cudadoctor.system import open_system
+    from cudadoctor.probes.examine import RUN_SECONDS, examine, live_system
+    from cudadoctor.probes.patient import check_asked_python
+    from cudadoctor.system import RecordingSystem, ReplaySystem
 
-    timeout = DEFAULT_TIMEOUT if machine.timeout is None else machine.timeout
     try:
-        with open_system(replay=machine.replay, record=record, python=machine.python, timeout=timeout) as system:
+        if machine.replay is not None:
+            system: System = ReplaySystem(machine.replay, machine.python)
+        else:
+            system = live_system(RUN_SECONDS if machine.timeout is None else machine.timeout, machine.python)
+        check_asked_python(system)
+        if record is None:
             return examine(system)
+        recording = RecordingSystem(system)
+        facts = examine(recording)
+        recording.write(record)
+        return facts
     except ParseError as error:
         raise InputError(str(error)) from None
 

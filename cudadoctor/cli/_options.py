@@ -28,7 +28,7 @@ def machine_options(function: F) -> F:
                 "--timeout",
                 type=click.FloatRange(min=0, min_open=True),
                 metavar="SECONDS",
-                help="Deadline of the whole examination [30].",
+                help="Deadline of the whole examination [20].",
             ),
         )
     ):

@@ -44,10 +44,11 @@ def command(
 
     Exit status: 0 nothing found, 1 findings, 2 unusable input or a bug, 3 undecided.
     """
-    from cudadoctor.cli import _diagnosis, _output
+    from cudadoctor.cli import _diagnosis, _output, _private
     from cudadoctor.render.formats import render
 
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
-    view = _diagnosis.view_of(Machine(**machine), select, ignore, fail_on, unknown_ok, retry_code, style)
-    _output.write(render(form, view), output)
+    chosen = Machine(**machine)
+    view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, style)
+    _output.write(render(form, _private.private(view) if chosen.is_live else view), output)
     ctx.exit(view.exit)

@@ -18,8 +18,12 @@ from cudadoctor.cli._options import machine_options, output_option
 def command(form: str, record: Optional[str], output: Optional[str], **machine: Any) -> None:
     """Print what is known about the machine, with sources. User names, serials and tokens are left out."""
     from cudadoctor.cli import _output
+    from cudadoctor.cli._private import private_facts
     from cudadoctor.render.facts import facts_json, facts_text
 
-    facts = read_facts(Machine(**machine), record)
+    chosen = Machine(**machine)
+    facts = read_facts(chosen, record)
+    if chosen.is_live:
+        facts = private_facts(facts)
     style = _output.style(to_file=output not in (None, "-"))
     _output.write(facts_json(facts) if form == "json" else facts_text(facts, style), output)

@@ -306,9 +306,9 @@ _KERNEL_RULES = ("CD102", "CD103", "CD104", "CD108")
 CHAIN: tuple[Link, ...] = (
     Link("GPU", ("CD501", "CD113"), _gpus),
     Link("kernel", _KERNEL_RULES, _kernel, quiet=True),
-    Link("driver", (*_DRIVER_RULES, "CD112"), _driver),
+    Link("driver", (*_DRIVER_RULES, "CD112", "CD207", "CD208"), _driver),
     Link("smi", (*_DRIVER_RULES, *_KERNEL_RULES, "CD113", "CD207"), _smi, answers=_smi_answers),
-    Link("CUDA", ("CD303", "CD312", "CD208"), _serves, pass_says=True),
+    Link("CUDA", ("CD303", "CD312"), _serves, pass_says=True),
     Link("wheel", ("CD302", "CD301", "CD313", "CD314"), _wheel),
     Link("GPU code", ("CD304", "CD305"), _code, pass_says=True),
     Link("python", ("CD401", "CD402", "CD403", "CD404", "CD405", "CD409"), _python),
@@ -316,15 +316,27 @@ CHAIN: tuple[Link, ...] = (
     Link("system", ("CD601", "CD602", "CD603", "CD604", "CD610"), _system),
 )
 
-# What a finding outside the chain is about, by the hundreds of its id.
+# What a finding outside the chain is about, by its id or the first digit of it.
 SUBJECTS: dict[str, str] = {
-    "1": "driver",
-    "2": "library",
-    "3": "package",
-    "4": "python",
-    "5": "GPU",
-    "6": "system",
-    "7": "place",
-    "8": "memory",
-    "9": "doctor",
+    "CD1": "driver",
+    "CD2": "library",
+    "CD3": "package",
+    "CD4": "python",
+    "CD5": "GPU",
+    "CD6": "system",
+    "CD7": "container",
+    "CD703": "WSL",
+    "CD704": "WSL",
+    "CD705": "job",
+    "CD706": "GPU",
+    "CD707": "nodes",
+    "CD708": "pod",
+    "CD713": "WSL",
+    "CD8": "memory",
+    "CD9": "doctor",
 }
+
+
+def subject_of(rule: str) -> str:
+    """What a finding is about, in one word."""
+    return SUBJECTS.get(rule) or SUBJECTS.get(rule[:3], "other")

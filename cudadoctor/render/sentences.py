@@ -21,7 +21,7 @@ def ok_sentence(view: View) -> str:
     names = gpu_names(facts)
     version = driver_version(facts)
     if passed.issuperset(_RUNS) and names and version is not None and facts["torch.version"].is_known:
-        text = f"torch {facts['torch.version'].get()} runs on {_gpus(names)} with driver {version.get()}"
+        text = f"torch {facts['torch.version'].get()} runs on {_gpus(names)}, driver {version.get()}"
     else:
         text = "nothing found that breaks CUDA" + _unjudged(facts)
     counts = [_count(report, WARNING, "warning"), _count(report, INFO, "hint")]
@@ -37,7 +37,7 @@ def _unjudged(facts: Facts) -> str:
 
 def _gpus(names: list[str]) -> str:
     if len(names) == 1:
-        return f"the {names[0]}"
+        return names[0]
     if len(set(names)) == 1:
         return f"{len(names)}x {names[0]}"
     return " and ".join(dict.fromkeys(names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudadoctor.model import Facts, FixStep, ParseError
-from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
+from cudadoctor.plan.shell import POSIX, POWERSHELL, quote, shell_of
 from cudadoctor.render.chain import size
 from cudadoctor.render.style import Style, clean, wrap
 
@@ -16,11 +16,6 @@ _NEEDS = {
     "reboot": "reboot",
     "restart-shell": "a new shell",
 }
-
-
-def shell_of(facts: Facts) -> str:
-    """The shell for which commands are quoted: PowerShell on Windows, sh elsewhere."""
-    return POWERSHELL if facts.value("system.os") == "windows" else POSIX
 
 
 def needs_text(step: FixStep) -> str:
@@ -36,13 +31,27 @@ def needs_text(step: FixStep) -> str:
 
 
 def command_line(step: FixStep, facts: Facts) -> str:
-    """The step's command as one line to paste, or nothing for a step by hand."""
+    """The step's command as one line to paste, or nothing for a step by hand. A word may begin with `~` for the user's
+    home, which the shell must then see outside of quotes."""
     if step.argv is None:
         return ""
+    shell = shell_of(str(facts.value("system.os", "linux")))
     try:
-        return clean(quote(step.argv, shell_of(facts)))
+        words = [_word(word, shell) for word in step.argv]
     except ParseError:
         return ""
+    # PowerShell takes a quoted or computed first word for a value, unless it is told to call it.
+    call = "& " if shell == POWERSHELL and words[:1] and words[0][0] in "'\"(" else ""
+    return clean(call + " ".join(words))
+
+
+def _word(word: str, shell: str) -> str:
+    if shell == POSIX and word.startswith("~/"):
+        return "~/" + quote([word[2:]], shell)
+    if shell == POWERSHELL and word.startswith("~\\"):
+        return "($HOME + '" + word[1:].replace("'", "''") + "')"
+    # A word of its own, not the first one: `quote` would call it.
+    return quote([word], shell).removeprefix("& ") if word else quote([word], shell)
 
 
 def step_lines(step: FixStep, facts: Facts, style: Style, indent: int = 6) -> Iterator[str]:

@@ -19,7 +19,7 @@ from cudadoctor.model import (
 )
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_UNUSABLE, rank
-from cudadoctor.render.chain import CHAIN, SUBJECTS, Described, Link
+from cudadoctor.render.chain import CHAIN, Described, Link, subject_of
 from cudadoctor.render.sentences import ok_sentence, shown_value
 from cudadoctor.render.steps import step_lines
 from cudadoctor.render.style import Style, clean, columns, wrap
@@ -34,12 +34,13 @@ _MOST_VALUE_LINES = 3
 
 
 class _Note(NamedTuple):
-    """A hanging text with what stands at its right; `keep`: the right part is never dropped for want of room."""
+    """A hanging text with what stands at its right: dropped for want of room, unless `keep` (then it goes below) or
+    `tight` (then the text makes room for it)."""
 
     text: str
     right: str = ""
     keep: bool = False
-    role: str = ""
+    tight: bool = False
 
 
 class _Line(NamedTuple):
@@ -117,7 +118,7 @@ class _Text:
     def _head(self) -> Iterator[str]:
         word, text = self.headline
         role = {"OK": "ok"}.get(word, word)
-        lines = wrap(clean(text), self.style.width - 6)
+        lines = wrap(clean(self._homely(text)), self.style.width - 6)
         yield self.style.paint(role, f"{word:<4}") + "  " + lines[0]
         for line in lines[1:]:
             yield "      " + line
@@ -147,8 +148,8 @@ class _Text:
             notes.append(self._message(first))
             left = left[1:]
         notes += [self._message(outcome) for outcome in left if not self._is_verdict(outcome)]
-        for outcome in deciding:
-            notes += self._evidence(outcome)
+        evidence = [note for outcome in deciding for note in self._evidence(outcome)]
+        notes += list(dict.fromkeys(evidence))
         return _Line(word, link.label, tuple(notes or [self._message(first)]))
 
     def _answer(self, link: Link, outcomes: list[Outcome], described: Optional[Described]) -> Optional[_Line]:
@@ -161,7 +162,8 @@ class _Text:
 
     def _message(self, outcome: Outcome) -> _Note:
         follows = outcome.because_of if outcome.failed else None
-        return _Note(_hedged(outcome), f"{outcome.rule}, from {follows}" if follows else outcome.rule)
+        right = f"{outcome.rule}, from {follows}" if follows else outcome.rule
+        return _Note(_hedged(outcome), right, tight=True)
 
     def _is_verdict(self, outcome: Outcome) -> bool:
         return self.verdict is not None and outcome.rule == self.verdict.rule
@@ -180,7 +182,7 @@ class _Text:
             text = f"{item.fact}: {count} (see `cudadoctor facts`)"
         # Of a fact that is unknown without a source, the reason is all there is, and it is said already.
         source = item.source if item.source not in text else ""
-        return _Note(text, source, keep=True, role="source")
+        return _Note(text, source, keep=True)
 
     # -- what else was found ----------------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class _Text:
             if not self._is_verdict(outcome) or not outcome.evidence:
                 notes.append(self._message(outcome))
             notes += self._evidence(outcome)
-            yield _Line(word_of(outcome), SUBJECTS.get(outcome.rule[2:3], "other"), tuple(notes))
+            yield _Line(word_of(outcome), subject_of(outcome.rule), tuple(notes))
 
     def _checked(self, line: _Line, width: int) -> Iterator[str]:
         start = "  " + self.style.paint(line.word, f"{line.word:<4}") + "  " + line.label
@@ -209,18 +211,25 @@ class _Text:
 
     def _laid_out(self, note: _Note, indent: int) -> Iterator[str]:
         room = self.style.width - indent
+        right = clean(self._homely(note.right))
+        note = note._replace(text=self._homely(note.text))
         lines = wrap(clean(note.text), room)
-        painted = [self.style.paint(note.role, line) for line in lines]
-        right = clean(note.right)
+        if note.tight and columns(lines[-1]) + 2 + columns(right) > room:
+            lines = wrap(clean(note.text), max(room - 2 - columns(right), room // 2))
         gap = room - columns(lines[-1]) - columns(right)
-        yield from painted[:-1]
+        yield from lines[:-1]
         if right and gap >= 2:
-            yield painted[-1] + " " * gap + self.style.paint("source", right)
+            yield lines[-1] + " " * gap + self.style.paint("source", right)
             return
-        yield painted[-1]
-        if right and (note.keep or self.style.verbose):
+        yield lines[-1]
+        if right and (note.keep or note.tight or self.style.verbose):
             for text in wrap("from " + right, room - 2):
                 yield "  " + self.style.paint("source", text)
+
+    def _homely(self, text: str) -> str:
+        """The user's home as `~`."""
+        home = self.view.home
+        return text.replace(home + "/", "~/").replace(home + "\\", "~\\") if home else text
 
     def _tally(self) -> Iterator[str]:
         left = [outcome for outcome in self.report.outcomes if outcome.rule not in self.shown]
@@ -242,15 +251,18 @@ class _Text:
         if not roots and not self.view.steps:
             return
         yield ""
-        for place, step in enumerate(self.view.steps[:_MOST_STEPS]):
+        cures = [
+            step for step in self.view.steps if not step.mends or not set(step.mends).isdisjoint(o.rule for o in roots)
+        ]
+        for place, step in enumerate(cures[:_MOST_STEPS]):
             for number, text in enumerate(step_lines(step, self.report.facts, self.style)):
                 yield ("fix   " if place == number == 0 else "      ") + text
         for sentence in _unique(text for outcome in roots for text in outcome.not_helping):
-            yield from _hanging("not   ", sentence, self.style.width)
+            yield from _hanging("not   ", self._homely(sentence), self.style.width)
         more = [f"cudadoctor explain {outcome.rule}" for outcome in roots[:_MOST_STEPS]]
         if self.view.steps:
             count = len(self.view.steps)
-            more.append("cudadoctor fix" + (f" (all {count} steps)" if count > _MOST_STEPS else ""))
+            more.append("cudadoctor fix" + (f" (all {count} steps)" if count > len(cures[:_MOST_STEPS]) else ""))
         if more:
             yield from _hanging("more  ", "; ".join(more), self.style.width)
 

@@ -20,7 +20,8 @@ class MatrixInfo:
 
 @dataclass(frozen=True)
 class View:
-    """Everything that a format may show. `exit` is the status with which the command ends."""
+    """Everything that a format may show. `exit` is the status with which the command ends; `home` is the user's home,
+    which is shown as `~` on the screen (empty: not known)."""
 
     report: Report
     exit: int
@@ -30,6 +31,7 @@ class View:
     fail_on: str = "error"
     tool_version: str = ""
     style: Style = field(default_factory=Style)
+    home: str = ""
 
     @property
     def matrix_age_days(self) -> Optional[int]:

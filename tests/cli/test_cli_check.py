@@ -24,7 +24,7 @@ CPU = linux().torch("2.6.0+cpu")
 def test_a_healthy_machine_ends_with_0(run: Run, facts_file: FactsFile) -> None:
     result = run("check", "--facts", facts_file(linux()))
     assert (result.exit, result.err) == (0, "")
-    assert result.out.startswith("OK    torch 2.14.1+cu130 runs on the NVIDIA GeForce RTX 4090")
+    assert result.out.startswith("OK    torch 2.14.1+cu130 runs on NVIDIA GeForce RTX 4090")
 
 
 def test_a_finding_ends_with_1(run: Run, facts_file: FactsFile) -> None:

@@ -1,0 +1,195 @@
+"""What `fix` is asked: this machine, or one that is described by --gpu, --driver and the like."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+from cudadoctor.cli._words import InputError
+from cudadoctor.matrix import Matrix
+from cudadoctor.model import Fact, Facts, ParseError, known
+from cudadoctor.parse.versions import is_driver_version, is_plain
+from cudadoctor.plan import Options, validate
+from cudadoctor.resolve import COMPANIONS, Gpu, Need
+from cudadoctor.resolve.need import NONE, PRESENT, UNKNOWN
+
+SYSTEMS = ("linux", "windows", "wsl")
+ARCHITECTURES = ("x86_64", "aarch64")
+
+NO_GPU = ("none", "cpu", "no")
+
+
+class Wish(NamedTuple):
+    """The options that describe a machine and what is to be installed there."""
+
+    gpus: Sequence[str] = ()
+    driver: Optional[str] = None
+    system: Optional[str] = None
+    arch: Optional[str] = None
+    glibc: Optional[str] = None
+    python: Optional[str] = None
+    torch: Optional[str] = None
+    packages: Sequence[str] = ()
+    installer: Optional[str] = None
+    mirror: Optional[str] = None
+
+    @property
+    def describes_a_machine(self) -> bool:
+        return bool(self.gpus or self.driver or self.system or self.arch or self.glibc)
+
+
+def options_of(wish: Wish, matrix: Matrix) -> Options:
+    """What is to be installed, and how."""
+    companions, partners = [], []
+    for text in wish.packages:
+        name = text.strip().lower().replace("_", "-")
+        if name in COMPANIONS:
+            companions.append(name)
+        elif name != "torch":
+            if not matrix.pins(name):
+                raise InputError(
+                    f"--with: cudadoctor does not know which torch {text!r} goes with; it knows {', '.join(COMPANIONS)} "
+                    "and packages that are tied to a torch release, such as vllm"
+                )
+            partners.append(name)
+    try:
+        torch = validate.specifier(wish.torch.strip()) if wish.torch else ""
+    except ParseError:
+        raise InputError(
+            f"--torch takes a version or a range such as 2.7.*, '>=2.6,<2.9' or 2.7.1+cu126, not {wish.torch!r}"
+        ) from None
+    try:
+        mirror = validate.url(wish.mirror) if wish.mirror else None
+    except ParseError:
+        raise InputError(f"--mirror takes an http or https address, not {wish.mirror!r}") from None
+    return Options(wish.installer, mirror, torch, tuple(companions), tuple(partners))
+
+
+def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
+    """The machine that the options describe. What they leave open is not known, and rules nothing out, but system and
+    architecture are those of this machine."""
+    system = wish.system or _own_system()
+    arch = wish.arch or _own_architecture(system)
+    os_name = "windows" if system == "windows" else "linux"
+    gpus, state = _gpus(wish.gpus, matrix)
+    python, free_threaded, executable = _python(wish.python)
+    if wish.glibc is not None and not is_plain(wish.glibc):
+        raise InputError(f"--glibc takes a version such as 2.28, not {wish.glibc!r}")
+    need = Need(
+        gpus=gpus,
+        gpu_state=state,
+        driver=_driver(wish.driver, system, matrix),
+        numbering="linux" if system == "linux" else "windows",
+        platform=f"{os_name}-{arch}",
+        python=python,
+        free_threaded=free_threaded,
+        glibc=wish.glibc,
+        wsl=system == "wsl",
+        welcome=("torchvision",),
+    )
+    facts: dict[str, Fact[object]] = {
+        "system.os": known(os_name, "--os"),
+        "system.arch": known(arch, "--arch"),
+        "request.gpu": known(state == PRESENT, "--gpu"),
+    }
+    if system == "wsl":
+        facts["system.wsl"] = known(2, "--os")
+    if executable is not None:
+        facts["python.executable"] = known(executable, "--python")
+    return need, Facts(facts)
+
+
+def _own_system() -> str:
+    if sys.platform == "win32":
+        return "windows"
+    if sys.platform == "linux":
+        import os
+
+        if "microsoft" in os.uname().release.lower():
+            return "wsl"
+    return "linux"
+
+
+def _own_architecture(system: str) -> str:
+    import platform
+
+    if sys.platform == "darwin" or system == "windows":
+        return "x86_64"
+    return "aarch64" if platform.machine().lower() in ("aarch64", "arm64") else "x86_64"
+
+
+def _gpus(names: Sequence[str], matrix: Matrix) -> tuple[tuple[Gpu, ...], str]:
+    if not names:
+        return (), UNKNOWN
+    if all(name.strip().lower() in NO_GPU for name in names):
+        return (), NONE
+    return tuple(_gpu(name, matrix) for name in names), PRESENT
+
+
+def _gpu(name: str, matrix: Matrix) -> Gpu:
+    match = matrix.gpu(name)
+    if not match.found:
+        hint = (
+            f"did you mean {' or '.join(match.nearest)}?"
+            if match.nearest
+            else "its compute capability (8.9) will do too"
+        )
+        raise InputError(f"there is no GPU {name!r} in the compatibility data; {hint}")
+    if match.capability is None:
+        rows = {row.name: row.capability for row in match.rows}
+        some = ", ".join(f"{product} ({capability})" for product, capability in list(rows.items())[:4])
+        raise InputError(
+            f"{name!r} can be GPUs of different compute capability: {some}; name the one, or its capability"
+        )
+    if matrix.architecture(match.capability) is None:
+        raise InputError(f"no GPU of compute capability {match.capability} is known")
+    if match.kind == "capability":
+        return Gpu(f"a GPU of compute capability {match.capability}", match.capability)
+    exact = match.exact
+    return Gpu(exact.name if exact is not None else name.strip(), match.capability)
+
+
+def _driver(text: Optional[str], system: str, matrix: Matrix) -> Optional[str]:
+    if text is None:
+        return None
+    number = text.strip().lstrip("Rr")
+    own = "linux" if system == "linux" else "windows"
+    other = "windows" if own == "linux" else "linux"
+    example = "580.95.05" if own == "linux" else "581.57"
+    if not (is_driver_version(number) or re.fullmatch(r"[0-9]{3}", number)):
+        raise InputError(f"--driver takes a driver number such as {example}, not {text!r}")
+    branches = matrix.branches()
+    first = int(number.partition(".")[0])
+    oldest = branches[-1].linux
+    if first < oldest:
+        raise InputError(
+            f"--driver {text} is no driver number that can be judged: they begin at {oldest} "
+            "(nvidia-smi prints the CUDA version behind it)"
+        )
+    if matrix.branch_of(number, own) is None:
+        elsewhere = matrix.branch_of(number, other)
+        if elsewhere is not None and not elsewhere.guessed:
+            names = {"linux": "Linux", "windows": "Windows"}
+            option = "--os windows or --os wsl" if other == "windows" else "--os linux"
+            raise InputError(
+                f"--driver {text} is a {names[other]} number ({elsewhere.name}), and the plan is for {names[own]}; "
+                f"add {option}"
+            )
+    return number
+
+
+def _python(text: Optional[str]) -> tuple[Optional[str], bool, Optional[str]]:
+    """Version, whether free-threaded, and the interpreter's path."""
+    if text is None:
+        return None, False, None
+    match = re.fullmatch(r"(3\.\d{1,2})(?:\.\d{1,2})?(t?)", text.strip())
+    if match:
+        return match.group(1), match.group(2) == "t", None
+    if "/" in text or "\\" in text or text.startswith("python"):
+        try:
+            return None, False, validate.path(text)
+        except ParseError as error:
+            raise InputError(f"--python: {error}") from None
+    raise InputError(f"--python takes a version such as 3.12 or the path of an interpreter, not {text!r}")

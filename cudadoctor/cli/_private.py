@@ -1,0 +1,76 @@
+"""What is told about this machine to others: no names of people or hosts, no serials, no tokens."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cudadoctor.model import Evidence, Facts, FixStep, Outcome
+from cudadoctor.render.view import View
+
+if TYPE_CHECKING:
+    from cudadoctor.system import Redactor
+
+
+def private_facts(facts: Facts) -> Facts:
+    """Facts of the machine that we run on, as they may be passed on."""
+    from cudadoctor.system import Redactor
+
+    return Redactor.of_this_machine().facts(facts)
+
+
+def private(view: View) -> View:
+    """A report about the machine that we run on, as it may be passed on.
+
+    Commands must still work when they are pasted: a path in them that would name the user begins with `~` instead.
+    """
+    from cudadoctor.system import Redactor
+
+    redactor = Redactor.of_this_machine()
+    home = os.path.expanduser("~").rstrip("/\\")
+    report = replace(
+        view.report,
+        facts=redactor.facts(view.report.facts),
+        outcomes=tuple(_outcome(redactor, outcome) for outcome in view.report.outcomes),
+    )
+    return replace(
+        view,
+        report=report,
+        steps=tuple(_step(redactor, home, step) for step in view.steps),
+        advice=tuple(_step(redactor, home, step) for step in view.advice),
+        home=redactor.path(home),
+    )
+
+
+def _outcome(redactor: Redactor, outcome: Outcome) -> Outcome:
+    return replace(
+        outcome,
+        message=redactor.text(outcome.message),
+        data={key: redactor.plain(value) for key, value in outcome.data.items()},
+        evidence=tuple(
+            Evidence(item.fact, redactor.plain(item.value), redactor.text(item.source)) for item in outcome.evidence
+        ),
+        not_helping=tuple(redactor.text(sentence) for sentence in outcome.not_helping),
+    )
+
+
+def _step(redactor: Redactor, home: str, step: FixStep) -> FixStep:
+    return replace(
+        step,
+        title=redactor.text(step.title),
+        argv=None if step.argv is None else tuple(_word(redactor, home, word) for word in step.argv),
+        effect={key: redactor.plain(value) for key, value in step.effect.items()},
+        changes=redactor.text(step.changes),
+        undo=redactor.text(step.undo),
+        instructions=redactor.text(step.instructions),
+    )
+
+
+def _word(redactor: Redactor, home: str, word: str) -> str:
+    shown = redactor.path(word)
+    if shown == word:
+        return word
+    if home and word[: len(home) + 1] in (home + "/", home + "\\"):
+        return "~" + redactor.path(word)[len(redactor.path(home)) :]
+    return shown
