@@ -129,10 +129,10 @@ def _string(table: bytes, offset: int) -> str:
     return table[offset:end].decode("utf-8", "replace") if 0 <= offset < len(table) and end >= 0 else ""
 
 
-def read_dynamic(reader: Reader, elf: Elf | None = None) -> Dynamic:
+def read_dynamic(reader: Reader, elf: Elf | None = None, with_glibc: bool = True) -> Dynamic:
     """Needed libraries, soname, search paths and the glibc that a library asks for. ParseError for damage.
 
-    Found by the program headers, as the loader does, so a stripped file is read too. A static file needs nothing.
+    Without `with_glibc` that is not looked for, which saves most of the reads. Found by the program headers, as the loader does, so a stripped file is read too. A static file needs nothing.
     """
     elf = elf or read_elf(reader)
     offset, size, count = elf.program_headers
@@ -163,7 +163,7 @@ def read_dynamic(reader: Reader, elf: Elf | None = None) -> Dynamic:
 
     needed = tuple(strings.at(value) for tag, value in pairs[:_MOST_STRING] if tag == _DT_NEEDED)
     glibc = None
-    if _DT_VERNEED in tags:
+    if with_glibc and _DT_VERNEED in tags:
         glibc = _highest_glibc(reader, elf, loads, tags[_DT_VERNEED], tags.get(_DT_VERNEEDNUM, 0), strings)
     return Dynamic(one(_DT_SONAME), tuple(n for n in needed if n), one(_DT_RPATH), one(_DT_RUNPATH), glibc)
 

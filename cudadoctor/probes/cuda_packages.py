@@ -147,6 +147,7 @@ WITH_REQUIREMENTS = frozenset(
         TORCH,
         *COMPANIONS,
         *EXTENSIONS,
+        "cuda-toolkit",
         "jax",
         "jaxlib",
         "tensorflow",

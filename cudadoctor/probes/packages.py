@@ -35,6 +35,8 @@ _METADATA_LIMIT = 1 << 16
 # conda writes the keys of its records in order; `channel` stands before the long lists of files.
 _CONDA_RECORD_HEAD = 4096
 
+_CUDA_TOOLKIT = "cuda-toolkit"
+
 # Packages for which it means something which torch or CUDA they were built for.
 _BUILT = frozenset(("torchvision", "torchaudio", *EXTENSIONS)) - {
     "bitsandbytes",  # brings a library for each CUDA
@@ -100,11 +102,14 @@ def _about(system: System, name: str, one: Installed) -> dict[str, Fact[Any]]:
     installer = system.read_text(p.join(one.metadata, "INSTALLER"), 256)
     facts[f"package.{name}.installer"] = installer.map(str.strip)
     if name in WITH_REQUIREMENTS:
-        facts[f"package.{name}.requires"] = _requires(system, one)
+        facts[f"package.{name}.requires"] = (
+            system.once(_requirements_of_torch) if name == TORCH else _requires(system, one)
+        )
     if name in _BUILT:
         built = _built_for(system, name, one)
-        facts[f"package.{name}.built_for_torch"] = built.torch
         facts[f"package.{name}.built_for_cuda"] = built.cuda
+        if name not in COMPANIONS:  # these say it by their requirements
+            facts[f"package.{name}.built_for_torch"] = built.torch
     return facts
 
 
@@ -120,22 +125,56 @@ def _metadata_file(system: System, one: Installed) -> Fact[str]:
 
 
 def _requires(system: System, one: Installed) -> Fact[list[str]]:
+    """The requirements of a package that count here. Of `cuda-toolkit`, which is nothing but a list of NVIDIA's
+    packages by extras, those of the extras with which torch asks for it."""
     text = _metadata_file(system, one)
     if text.is_absent:
         return unknown("it has no METADATA", one.metadata)
+    if one.name != _CUDA_TOOLKIT:
+        return text.map(lambda content: _applying(system, content))
+    extras = [
+        extra
+        for requirement in system.once(_requirements_of_torch).value or ()
+        if requirement.startswith(_CUDA_TOOLKIT + "[")
+        for extra in requirement.partition("[")[2].partition("]")[0].split(",")
+    ]
+    return text.map(lambda content: _applying(system, _of_extras(content, extras)))
+
+
+def _requirements_of_torch(system: System) -> Fact[list[str]]:
+    found = site_packages(system)
+    copies = found.get().distributions.get(TORCH) if found.is_known else None
+    return _requires(system, copies[0]) if copies else absent(found.source)
+
+
+def _applying(system: System, metadata: str) -> list[str]:
     environment = system.once(marker_environment)
+    verdicts: dict[str, Optional[bool]] = {}
+    kept: list[str] = []
+    for requirement in parse_metadata(metadata, REQUIREMENTS).requirements:
+        marker = requirement.marker
+        if marker not in verdicts:
+            verdicts[marker] = evaluate(marker, environment)
+        if verdicts[marker] is None:
+            raise ParseError(f"whether it requires {requirement.name} here cannot be told ({marker})")
+        written = _written(requirement)
+        if verdicts[marker] and written not in kept:
+            kept.append(written)
+    return kept
 
-    def read(content: str) -> list[str]:
-        kept = []
-        for requirement in parse_metadata(content, REQUIREMENTS).requirements:
-            applies = evaluate(requirement.marker, environment)
-            if applies is None:
-                raise ParseError(f"whether it requires {requirement.name} here cannot be told ({requirement.marker})")
-            if applies:
-                kept.append(_written(requirement))
-        return kept
 
-    return text.map(read)
+def _of_extras(metadata: str, extras: list[str]) -> str:
+    """METADATA in which the requirements of these extras are unconditional, and those of others are gone."""
+    lines = []
+    for line in metadata.splitlines():
+        found = re.search(r"\bextra == ['\"]([^'\"]*)['\"]", line) if line.startswith("Requires-Dist") else None
+        if found is None:
+            lines.append(line)
+        elif found.group(1) in extras:
+            lines.append(line.replace(found.group(), 'extra == ""'))
+        if not line:
+            break
+    return "\n".join(lines)
 
 
 def _written(requirement: Requirement) -> str:
@@ -183,14 +222,12 @@ def _built_for(system: System, name: str, one: Installed) -> _Built:
     local = split_local(one.version).local
     text, source = local or "", one.metadata
     if name in COMPANIONS:
-        version_py = system.read_text(p.join(one.folder, name, "version.py"), 1 << 16)
-        if version_py.is_known:
-            try:
-                own = parse_torch_version(version_py.get())
-                if own.has_cuda_line:
-                    cuda = known(own.cuda, version_py.source) if own.cuda else absent(version_py.source)
-            except ParseError:
-                pass
+        # Its __version__ has the local part that the version on the default index lacks.
+        own = system.read_text(p.join(one.folder, name, "version.py"), 1 << 16).map(parse_torch_version)
+        if own.is_known:
+            text, source = split_local(own.get().version).local or text, own.source
+            if own.get().has_cuda_line:
+                cuda = known(own.get().cuda or "", source) if own.get().cuda else absent(source)
     elif not local:
         direct = system.read_text(p.join(one.metadata, "direct_url.json"), 1 << 14).map(parse_direct_url)
         text, source = (_build_of_wheel(direct.get()), direct.source) if direct.is_known else ("", source)

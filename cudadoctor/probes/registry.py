@@ -28,4 +28,7 @@ PROBES: tuple[str, ...] = (
     "interpreter",
     "packages",
     "torch_build",
+    "pip_settings",
+    "libraries",
+    "toolkits",
 )

@@ -63,7 +63,7 @@ def missing_libraries(system: System, torch: str, has_cuda: bool) -> Fact[list[s
         if opened.is_unknown:
             return unknown(opened.reason, opened.source)
         try:
-            dynamic = read_dynamic(opened.get())
+            dynamic = read_dynamic(opened.get(), with_glibc=False)
         except (ParseError, OSError) as error:
             return unknown(str(error), opened.source)
         sources.append(opened.source)
