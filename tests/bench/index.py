@@ -18,9 +18,9 @@ import ssl
 import subprocess
 import threading
 import zipfile
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Iterable
 from urllib.parse import quote, unquote, urlsplit
 
 from packaging.requirements import Requirement

@@ -40,7 +40,7 @@ def looked_up_names() -> set[str]:
     """Every function that nvidia-ml-py (the one installed, too) or nvidia-smi looks up in the library."""
     names = set((SOURCES / "nvml_names.txt").read_text().split())
     try:
-        import pynvml
+        import pynvml  # type: ignore[import-untyped]
     except ImportError:
         return names
     return names | set(re.findall(r'_nvmlGetFunctionPointer\("(nvml\w+)"', Path(pynvml.__file__).read_text()))
@@ -105,14 +105,24 @@ def cuda_folder() -> Path:
     return _built("cuda", _digest(compiler()), "libcuda.so.1", command, {})
 
 
-def windows_nvml() -> Path:
-    """The stand-in nvml.dll for Windows Python under wine."""
+def _windows_compiler() -> str:
     gcc = shutil.which("x86_64-w64-mingw32-gcc")
     if not gcc:
         missing_part("a C compiler for Windows", "Debian: apt-get install gcc-mingw-w64-x86-64-win32")
+    return gcc
+
+
+def windows_nvml() -> Path:
+    """The stand-in nvml.dll for Windows Python under wine."""
     files = {"stubs.h": _stubs()}
-    command = [gcc, *_FLAGS, "-shared", "-Wl,--export-all-symbols", str(SOURCES / "fake_nvml.c")]
-    return _built("nvml-windows", _digest(*files.values(), gcc), "nvml.dll", command, files) / "nvml.dll"
+    command = [_windows_compiler(), *_FLAGS, "-shared", "-Wl,--export-all-symbols", str(SOURCES / "fake_nvml.c")]
+    return _built("nvml-windows", _digest(*files.values()), "nvml.dll", command, files) / "nvml.dll"
+
+
+def windows_program() -> Path:
+    """A program for Windows that prints the file beside it (fake_program.c)."""
+    command = [_windows_compiler(), *_FLAGS, str(SOURCES / "fake_program.c")]
+    return _built("program-windows", _digest(), "program.exe", command, {}) / "program.exe"
 
 
 def scenario_file(scenario: str | Path) -> Path:

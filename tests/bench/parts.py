@@ -12,8 +12,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Mapping, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -93,7 +94,7 @@ def _with_venv(python: str) -> bool:
     return done.returncode == 0
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def find_python(version: str) -> str | None:
     """An interpreter of this version ("3.9") that can make virtual environments, or None.
 

@@ -7,9 +7,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Mapping, Sequence, Union
+from typing import Union
 
 from .parts import clean_environ, missing_part
 
@@ -51,7 +52,7 @@ class File:
 EMPTY: dict[str, object] = {}
 """An empty folder."""
 
-Entry = Union[str, bytes, None, Link, Device, Shm, File, dict]
+Entry = Union[str, bytes, None, Link, Device, Shm, File, dict[str, object]]
 
 # A bare machine without a GPU, whatever the real one is: no NVIDIA device or module, no container, no WSL.
 BARE: dict[str, Entry] = {
@@ -131,7 +132,9 @@ def nvidia_module(version: str = "535.183.01", *, open_: bool = False) -> dict[s
 def nouveau() -> dict[str, Entry]:
     """nouveau is loaded; give the card `driver="nouveau"` as well."""
     return {
-        "/proc/modules": "nouveau 2445312 4 - Live 0x0000000000000000\nmxm_wmi 16384 1 nouveau, Live 0x0000000000000000\n",
+        "/proc/modules": (
+            "nouveau 2445312 4 - Live 0x0000000000000000\nmxm_wmi 16384 1 nouveau, Live 0x0000000000000000\n"
+        ),
         "/sys/module/nouveau/initstate": "live\n",
     }
 

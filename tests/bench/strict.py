@@ -7,7 +7,7 @@ that has gone missing cannot pass unseen.
 
 from __future__ import annotations
 
-from typing import Generator
+from collections.abc import Generator
 
 import pytest
 
@@ -53,5 +53,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def pytest_report_header() -> str:
-    mode = "strict: a missing real part fails" if STRICT else "a missing real part skips (CUDADOCTOR_TESTS_STRICT=1 fails)"
-    return f"real parts: {mode}"
+    if STRICT:
+        return "real parts: strict mode, a missing one fails"
+    return "real parts: a missing one skips its tests (CUDADOCTOR_TESTS_STRICT=1: it fails them)"

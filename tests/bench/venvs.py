@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Mapping
 
 from .parts import CACHE, clean_environ, find_python, missing_part
 from .wheels import Wheel

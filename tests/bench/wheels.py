@@ -14,8 +14,8 @@ import io
 import re
 import struct
 import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Mapping, Sequence
 
 LINUX = "manylinux_2_28_x86_64"
 WINDOWS = "win_amd64"
@@ -90,9 +90,8 @@ def tiny_wheel(
     info = f"{module}-{stated}.dist-info"
     content: dict[str, str | bytes] = dict(files if files is not None else {f"{module}.py": ""})
     content[f"{info}/METADATA"] = "\n".join(lines) + "\n\nA test wheel without content.\n"
-    content[f"{info}/WHEEL"] = (
-        f"Wheel-Version: 1.0\nGenerator: cudadoctor-tests\nRoot-Is-Purelib: {pure}\n"
-        + "".join(f"Tag: {one}\n" for one in _expanded(tag))
+    content[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: cudadoctor-tests\nRoot-Is-Purelib: {pure}\n" + "".join(
+        f"Tag: {one}\n" for one in _expanded(tag)
     )
     record = []
     buffer = io.BytesIO()
@@ -137,13 +136,13 @@ def torch_version_py(version: str, cuda: str | None) -> str:
     )
 
 
-_TORCH_INIT = '''\
+_TORCH_INIT = """\
 import os
 
 if "TINY_TORCH_MAY_BE_IMPORTED" not in os.environ:
     raise RuntimeError("somebody imported the patient's torch")
 from .version import __version__
-'''
+"""
 
 
 def torch_wheel(
@@ -274,7 +273,5 @@ def elf(sections: Mapping[str, bytes]) -> bytes:
     body += b"\0" * (-len(body) % 16)
     count = len(headers)
     ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-    header = ident + struct.pack(
-        "<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, count, count - 1
-    )
+    header = ident + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, count, count - 1)
     return header + body + b"".join(headers)
