@@ -41,7 +41,16 @@ def planned(wish: Wish, style: Style) -> FixView:
     found = plan.resolution
     assert found is not None
     word, verdict, status = _verdict_on(found, need)
-    return FixView(word, verdict, plan, found, status, mirror=options.mirror, style=style)
+    notes = _own_python(need, found)
+    return FixView(word, verdict, plan, found, status, notes=notes, mirror=options.mirror, style=style)
+
+
+def _own_python(need: Need, found: Resolution) -> tuple[str, ...]:
+    """Who plans on the machine itself seldom thinks of its Python."""
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if need.python is not None or found.choice is None or own in found.choice.pythons:
+        return ()
+    return (f"there is no such wheel for Python {own}, which runs cudadoctor: add --python {own} to plan for it",)
 
 
 def _verdict_on(found: Resolution, need: Need) -> tuple[str, str, int]:
@@ -78,10 +87,10 @@ def examined(machine: Machine, wish: Wish, style: Style) -> tuple[FixView, Facts
         plan,
         found,
         status,
-        tuple(dict.fromkeys(helpless)),
-        report.root_causes if plan.steps else (),
-        options.mirror,
-        style,
+        not_helping=tuple(dict.fromkeys(helpless)),
+        explain=report.root_causes if plan.steps else (),
+        mirror=options.mirror,
+        style=style,
     )
     return view, facts
 

@@ -68,8 +68,8 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
 
 
 def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
-    """The machine that the options describe. What they leave open is not known, and rules nothing out, but system and
-    architecture are those of this machine."""
+    """The machine that the options describe. System and architecture are this machine's where they do not say; all else
+    that they leave open is not known, and rules nothing out."""
     system = wish.system or _own_system()
     arch = wish.arch or _own_architecture(system)
     os_name = "windows" if system == "windows" else "linux"
@@ -147,8 +147,9 @@ def _gpu(name: str, matrix: Matrix) -> Gpu:
         raise InputError(f"no GPU of compute capability {match.capability} is known")
     if match.kind == "capability":
         return Gpu(f"a GPU of compute capability {match.capability}", match.capability)
-    exact = match.exact
-    return Gpu(exact.name if exact is not None else name.strip(), match.capability)
+    # A bare number stands for several products that run the same code; the likeliest one's name reads better.
+    alone = match.exact is not None or name.strip().isdigit()
+    return Gpu(match.rows[0].name if alone and match.rows else name.strip(), match.capability)
 
 
 def _driver(text: Optional[str], system: str, matrix: Matrix) -> Optional[str]:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import INFO, POSSIBLE, Facts, FixStep, Outcome, ParseError, Remedy
 from cudadoctor.model.report import Report
+from cudadoctor.parse.versions import split_local
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import BY_HAND, CAREFUL, DRIVER, JOB, KERNEL, PACKAGES, REBOOT, SAFE, SETTING, Draft, draft
-from cudadoctor.plan.plan import Options, Plan
+from cudadoctor.plan.plan import Options, Plan, wished
 from cudadoctor.plan.remedies import spell_out
 from cudadoctor.plan.remedies.driver import update_driver
 from cudadoctor.plan.remedies.packages import install_torch
@@ -39,12 +40,25 @@ def cure(report: Report, matrix: Matrix, options: Options, strict: bool) -> Plan
     for outcome in sorted(findings, key=lambda o: not any(_is(fix, "use-python") for fix in o.fixes)):
         drafts = [step for fix in outcome.fixes for step in _spelled_out(fix, outcome, context, strict)]
         (advice if outcome.severity == INFO else steps).extend(drafts)
-    # A step by hand that says nothing but "no build" is no news beside one that installs something.
+    if wished(options) and not any(step.step.id == "install-torch" for step in steps) and not _has(context):
+        steps.extend(install_torch(context))
     ordered = arrange(steps, findings)
     doing = {(step.argv, step.title) for step in ordered}
     tips = tuple(tip for tip in arrange(advice, findings) if (tip.argv, tip.title) not in doing)
-    installs = any(_is(fix, "install-torch") for outcome in findings for fix in outcome.fixes)
+    installs = wished(options) or any(_is(fix, "install-torch") for outcome in findings for fix in outcome.fixes)
     return Plan(ordered, tips, context.resolved() if installs else None, context.shell)
+
+
+def _has(context: Context) -> bool:
+    """Whether the environment holds all that the person asks for."""
+    found = context.resolved()
+    if not found.nothing_to_do or found.choice is None or found.choice.partners:
+        return False
+    here = {name: context.facts.value(f"package.{name}.version") for name, _ in found.choice.companions}
+    return all(
+        isinstance(have := here[name], str) and split_local(have).public == split_local(version).public
+        for name, version in found.choice.companions
+    )
 
 
 def cure_planned(wanted: Need, facts: Facts, matrix: Matrix, options: Options) -> Plan:

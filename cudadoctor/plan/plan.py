@@ -36,7 +36,7 @@ class Options(NamedTuple):
 
 class Plan(NamedTuple):
     """`steps` mend what is wrong, in the order in which they are taken; `advice` would make things better and never
-    runs by itself. `resolution` is the torch that was chosen on the way, where a step installs one. `shell` is the
+    runs by itself. `resolution` is the torch that was chosen on the way (None: nobody looked). `shell` is the
     shell in which the commands are pasted."""
 
     steps: tuple[FixStep, ...]
@@ -46,13 +46,26 @@ class Plan(NamedTuple):
 
 
 def make_plan(report: Report, matrix: Matrix, options: Optional[Options] = None, *, strict: bool = False) -> Plan:
-    """What mends the findings of `report` on its machine. With `strict`, a remedy that a rule names wrongly raises
-    instead of becoming a step by hand (for tests)."""
-    if not any(outcome.failed and outcome.because_of is None for outcome in report.outcomes):
+    """What mends the findings of `report` on its machine, and does what `options` ask for. With `strict`, a remedy that
+    a rule names wrongly raises instead of becoming a step by hand (for tests)."""
+    options = options or Options()
+    if not wished(options) and not any(o.failed and o.because_of is None for o in report.outcomes):
         return Plan((), shell=shell_of(str(report.facts.value("system.os", "linux"))))
     from cudadoctor.plan.cure import cure
 
-    return cure(report, matrix, options or Options(), strict)
+    return cure(report, matrix, options, strict)
+
+
+def wished(options: Options) -> bool:
+    """Whether the person asks for something that a healthy machine may lack too."""
+    return bool(options.torch or options.companions or options.partners)
+
+
+def torch_for(facts: Facts, matrix: Matrix, options: Optional[Options] = None) -> Resolution:
+    """The torch that suits a machine, whether or not anything is to be mended there."""
+    from cudadoctor.plan.context import Context
+
+    return Context(facts, matrix, options or Options()).resolved()
 
 
 def plan_for(wanted: Need, facts: Facts, matrix: Matrix, options: Optional[Options] = None) -> Plan:

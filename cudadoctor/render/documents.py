@@ -107,3 +107,56 @@ class ReportDocument(TypedDict):
     plan: PlanEntry
     ignored: dict[str, str]
     facts: dict[str, FactEntry]
+
+
+class ChoiceEntry(TypedDict):
+    """A torch build. `version` is what torch.__version__ says; `companions` maps names to versions with their local
+    part; `python` is the Python that it is for, null where that is not known; `requirements` are what pip is told."""
+
+    torch: str
+    variant: str
+    version: str
+    index_url: str
+    companions: dict[str, str]
+    python: Optional[str]
+    pythons: list[str]
+    requirements: list[str]
+    reasons: list[str]
+    certainty: Certainty
+    assumes: list[str]
+    breaks: list[str]
+
+
+class BlockerEntry(TypedDict):
+    """One change that would open a better build; `needed` is the driver number or Python that it takes."""
+
+    by: str
+    needed: Optional[str]
+    change: str
+    opens: ChoiceEntry
+
+
+class SplitEntry(TypedDict):
+    """GPUs that one build serves, where no single one serves all."""
+
+    gpus: list[str]
+    choice: ChoiceEntry
+
+
+class PlanDocument(TypedDict):
+    """`cudadoctor fix --format json`. `choice` is the torch that suits the machine, null where none does or it is not
+    known; `driver_first` says why the driver is to be mended before any wheel matters."""
+
+    schema: Literal["cudadoctor.plan/1"]
+    exit: int
+    verdict: str
+    choice: Optional[ChoiceEntry]
+    alternatives: list[ChoiceEntry]
+    blocked_by: list[BlockerEntry]
+    reasons: list[str]
+    split: list[SplitEntry]
+    nothing_to_do: bool
+    driver_first: Optional[str]
+    undecided: Optional[str]
+    steps: list[StepEntry]
+    advice: list[StepEntry]

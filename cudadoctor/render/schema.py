@@ -9,6 +9,7 @@ from cudadoctor.render import documents
 DOCUMENTS: dict[str, type] = {
     "cudadoctor.report/1": documents.ReportDocument,
     "cudadoctor.facts/1": documents.FactsDocument,
+    "cudadoctor.plan/1": documents.PlanDocument,
 }
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

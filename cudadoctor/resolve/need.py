@@ -35,7 +35,8 @@ BY_INDEX = "index"
 
 
 class Gpu(NamedTuple):
-    """One GPU: what people call it, its compute capability as "8.9" (None: not known), its number where a driver lists it."""
+    """One GPU: what people call it, its compute capability ("8.9"; None: not known), its number where a driver lists
+    it."""
 
     label: str
     capability: Optional[str]

@@ -236,6 +236,9 @@ def _driver_steps(
     distribution = context.distribution
     packages, note = _driver_packages(context, distribution, branch, flavour)
     needed = f"Any driver from {floor} on will do. " if floor else ""
+    _, highest = bounds(_gpus(context), context.matrix)
+    if floor and context.matrix.branch(str(highest)) is not None:
+        needed = f"Any driver from {floor} to the end of R{highest} will do. "
     if distribution is None or not packages:
         text = (
             needed

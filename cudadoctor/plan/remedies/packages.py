@@ -34,12 +34,14 @@ def install_argv(
     context: Context, requirements: Sequence[str], index_url: Optional[str] = None, flags: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """The command that installs exactly these requirements into the target. `flags` are pip's."""
-    index = ("--index-url", index_url) if index_url else ()
     how = installer(context)
     python = context.target.python
     if how == UV:
-        uv = {"--force-reinstall": "--reinstall"}
-        return (UV, "pip", "install", "--python", python, *(uv.get(f, f) for f in flags), *requirements, *index)
+        words = {"--force-reinstall": "--reinstall"}
+        # Not --index-url: an UV_DEFAULT_INDEX in the environment would win over it.
+        index = ("--default-index", index_url) if index_url else ()
+        return (UV, "pip", "install", "--python", python, *(words.get(f, f) for f in flags), *requirements, *index)
+    index = ("--index-url", index_url) if index_url else ()
     if how == CONDA and context.target.kind == "conda" and context.target.prefix:
         prefix = validate.path(context.target.prefix)
         return ("conda", "run", "-p", prefix, "python", "-m", "pip", "install", *flags, *requirements, *index)
@@ -261,8 +263,8 @@ def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
         return [draft(BY_HAND, "name-the-gpu", "Say which GPU the build is for", "manual", instructions=text)]
     if resolution.split:
         lines = [
-            f"{' and '.join(dict.fromkeys(gpu.label for gpu in part.gpus))}: torch {part.choice.version}, "
-            f"shown to it alone with CUDA_VISIBLE_DEVICES={_devices(part.gpus)}: "
+            f"{' and '.join(dict.fromkeys(gpu.label for gpu in part.gpus))}: torch {part.choice.version}, run with "
+            f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={_devices(part.gpus)}:\n    "
             + context.text(
                 (
                     "python",
@@ -276,7 +278,10 @@ def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
             )
             for part in resolution.split
         ]
-        text = f"{resolution.reasons[0]}. Make an environment for each:\n" + "\n".join(lines)
+        what = resolution.reasons[0]
+        text = f"{what[0].upper()}{what[1:]}. Make an environment for each:\n" + "\n".join(lines)
+        if any(gpu.number is None for part in resolution.split for gpu in part.gpus):
+            text += "\nN is the card's number in nvidia-smi -L."
         return [
             draft(
                 BY_HAND,
