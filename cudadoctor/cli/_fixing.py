@@ -14,7 +14,7 @@ from cudadoctor.cli._planning import Wish, options_of, planned_machine
 from cudadoctor.cli._words import InputError
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import load_matrix
-from cudadoctor.model import CRASH, ERROR, INFO, UNDECIDED, Facts, FixStep
+from cudadoctor.model import CRASH, ERROR, UNDECIDED, Facts, FixStep
 from cudadoctor.model.report import Report
 from cudadoctor.plan import Options, Plan, make_plan, plan_for, torch_for
 from cudadoctor.render.plan import FAIL, OK, TODO, FixView, render
@@ -99,9 +99,16 @@ def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) ->
     number = len(plan.steps)
     if number:
         steps = "1 step" if number == 1 else f"{number} steps"
-        main = report.outcome(report.root_causes[0]) if report.root_causes else None
-        mended = main or next((o for o in report.outcomes if o.failed and o.severity != INFO), None)
-        return TODO, f"{steps}: {mended.message if mended is not None else plan.steps[-1].title}", EXIT_TODO
+        mends = {rule for step in plan.steps for rule in step.mends}
+        roots = [o for o in map(report.outcome, report.root_causes) if o is not None]
+        mended = next((o for o in roots if o.rule in mends), None) or next(
+            (o for o in report.outcomes if o.failed and o.rule in mends), None
+        )
+        text = f"{steps}: {mended.message if mended is not None else plan.steps[-1].title}"
+        if roots and roots[0].rule not in mends and roots[0].severity == ERROR:
+            # The plan is for lesser things: what it does not mend must not look mended.
+            return FAIL, f"no step mends this: {roots[0].message} ({steps} for the rest)", EXIT_TODO
+        return TODO, text, EXIT_TODO
     unmended = [o for o in report.outcomes if o.failed and o.severity == ERROR and o.because_of is None]
     if unmended:
         return FAIL, f"nothing that cudadoctor knows mends this: {unmended[0].message}", EXIT_TODO

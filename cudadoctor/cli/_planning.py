@@ -50,7 +50,7 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
         elif name != "torch":
             if not matrix.pins(name):
                 raise InputError(
-                    f"--with: cudadoctor does not know which torch {text!r} goes with; it knows {', '.join(COMPANIONS)} "
+                    f"--with: it is not known which torch {text!r} goes with; known are {', '.join(COMPANIONS)} "
                     "and packages that are tied to a torch release, such as vllm"
                 )
             partners.append(name)

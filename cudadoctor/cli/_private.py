@@ -34,8 +34,7 @@ def private(view: View) -> View:
         facts=redactor.facts(view.report.facts),
         outcomes=tuple(_outcome(redactor, outcome) for outcome in view.report.outcomes),
     )
-    return replace(
-        view,
+    return view._replace(
         report=report,
         steps=tuple(_step(redactor, home, step) for step in view.steps),
         advice=tuple(_step(redactor, home, step) for step in view.advice),

@@ -6,9 +6,10 @@ answer (`smi`), does the driver serve this build's CUDA (`CUDA`), is it a build 
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
 from cudadoctor.model import Fact, Facts
+from cudadoctor.parse.record import NamedTuple
 
 GIB = 1 << 30
 

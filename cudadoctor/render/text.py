@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from cudadoctor.model import (
     CERTAIN,
@@ -19,6 +19,7 @@ from cudadoctor.model import (
 )
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_UNUSABLE, rank
+from cudadoctor.parse.record import NamedTuple
 from cudadoctor.render.chain import CHAIN, Described, Link, subject_of
 from cudadoctor.render.sentences import ok_sentence, shown_value
 from cudadoctor.render.steps import step_lines

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Optional
 
 from cudadoctor.model import FixStep
 from cudadoctor.model.report import Report
+from cudadoctor.parse.record import NamedTuple
 from cudadoctor.render.style import Style
 
 
-@dataclass(frozen=True)
-class MatrixInfo:
+class MatrixInfo(NamedTuple):
     """Which compatibility data the report rests on; `checked` is YYYY-MM-DD."""
 
     revision: str = ""
     checked: str = ""
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """Everything that a format may show. `exit` is the status with which the command ends; `home` is the user's home,
     which is shown as `~` on the screen (empty: not known)."""
 
@@ -27,10 +25,10 @@ class View:
     exit: int
     steps: tuple[FixStep, ...] = ()
     advice: tuple[FixStep, ...] = ()
-    matrix: MatrixInfo = field(default_factory=MatrixInfo)
+    matrix: MatrixInfo = MatrixInfo()
     fail_on: str = "error"
     tool_version: str = ""
-    style: Style = field(default_factory=Style)
+    style: Style = Style()
     home: str = ""
 
     @property

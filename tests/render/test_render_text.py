@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import pytest
@@ -252,7 +251,7 @@ def test_the_users_home_stays_outside_the_quotes() -> None:
 
 def test_the_screen_writes_the_home_short() -> None:
     failed = outcome("CD302", "fail", "/home/user/proj is broken, /home/username/proj is not")
-    shown = dataclasses.replace(view(*replaced(failed), roots=("CD302",)), home="/home/user")
+    shown = view(*replaced(failed), roots=("CD302",))._replace(home="/home/user")
     assert first_line(shown) == "FAIL  ~/proj is broken, /home/username/proj is not"
 
 
@@ -304,7 +303,7 @@ def test_colour_only_adds_paint() -> None:
     plain = screen(cpu_build())
     for palette in ("16", "256"):
         shown = cpu_build()
-        painted = screen(View(**{**vars(shown), "style": Style(palette=palette)}))
+        painted = screen(shown._replace(style=Style(palette=palette)))
         assert "\x1b[" in painted
         assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plain
 
