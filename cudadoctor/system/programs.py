@@ -206,6 +206,7 @@ class PopenProgram:
             env=dict(environment),
             creationflags=flags,
         )
+        self._result: Optional[Fact[ProgramResult]] = None
         self._output = bytearray(), bytearray()
         self._threads = [
             threading.Thread(target=self._read, args=(stream, kept), daemon=True)
@@ -224,10 +225,15 @@ class PopenProgram:
                 kept += piece[: OUTPUT_LIMIT - len(kept)]
 
     def result(self, within: Optional[float] = None) -> Fact[ProgramResult]:
+        if self._result is None:
+            if within is not None:
+                self._limit = min(self._limit, time.monotonic() + within)
+            self._result = self._wait()
+        return self._result
+
+    def _wait(self) -> Fact[ProgramResult]:
         import subprocess
 
-        if within is not None:
-            self._limit = min(self._limit, time.monotonic() + within)
         timed_out = False
         try:
             status: Optional[int] = self._process.wait(max(0.0, self._limit - time.monotonic()))
