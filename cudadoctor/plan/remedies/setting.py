@@ -174,7 +174,7 @@ def add_swap(context: Context, size: int, path: str = "/swapfile") -> list[Draft
                 "memory.swap_devices": devices,
             },
             changes=f"makes {file} ({amount} GiB of disk) and adds it to /etc/fstab",
-            undo=f"sudo swapoff {file}, delete it and its line in /etc/fstab",
+            undo=context.text(context.root("swapoff", file)) + ", then delete it and its line in /etc/fstab",
             instructions="On btrfs: btrfs filesystem mkswapfile in place of fallocate, chmod and mkswap.",
         )
     ]
