@@ -26,6 +26,13 @@ _QUESTION = (
     "print(sys.prefix);print(os.path.dirname(os.__file__))"
 )
 
+# Why an executable's files leave open which interpreter it is; only then it is asked. Where something may not be read,
+# its own word would be no better.
+_NO_NAME = "its name is not an interpreter's"
+_A_SCRIPT = "it is a script that starts an interpreter"
+_NO_LIBRARY = "its standard library is not beside it"
+_UNDECIDED = (_NO_NAME, _A_SCRIPT, _NO_LIBRARY)
+
 # How the reason begins where a command answered, and not as a Python 3 does.
 NOT_PYTHON = "it is no Python 3"
 
@@ -71,7 +78,7 @@ def read_environment(system: System, executable: str, may_ask: bool = True) -> F
             if behind.is_known:
                 already[executable] = behind
     found = already[executable]
-    if found.is_unknown and may_ask:
+    if found.is_unknown and found.reason in _UNDECIDED and may_ask:
         found = already[executable] = _by_asking(system, executable, found.reason)
     return found
 
@@ -221,16 +228,16 @@ def _installation(system: System, executable: str) -> Fact[Environment]:
         return Fact(real.state, None, executable, real.reason)
     named = parse_python_name(p.name(real.get()))
     if named is None:
-        return unknown("its name is not an interpreter's", real.get())
+        return unknown(_NO_NAME, real.get())
     if p.is_windows:
         return _windows_installation(system, executable)
     head = system.read_bytes(real.get(), 2)
     if head.is_known and head.get() == b"#!":
-        return unknown("it is a script that starts an interpreter", real.get())
+        return unknown(_A_SCRIPT, real.get())
     prefix = p.folder(p.folder(real.get()))
     library = _library(system, prefix, named.version)
     if library is None:
-        return unknown("there is no lib/python folder beside it", real.get())
+        return unknown(_NO_LIBRARY, real.get())
     version = _conda_python_version(system, prefix, library.version)
     if version is None:
         version = _full_version(system, real.get(), prefix, library)
@@ -258,7 +265,7 @@ def _windows_installation(system: System, executable: str) -> Fact[Environment]:
     stdlib = p.join(prefix, "Lib")
     if not is_folder(system, stdlib):
         # The Microsoft Store's alias, or a launcher.
-        return unknown("there is no Lib folder beside it", executable)
+        return unknown(_NO_LIBRARY, executable)
     named = parse_python_name(p.name(executable))
     version = _conda_python_version(system, prefix, "")
     if version is None:
@@ -447,7 +454,7 @@ def _import_order(system: System, version: Fact[str], sites: list[str]) -> tuple
 def _by_asking(system: System, executable: str, why: str) -> Fact[Environment]:
     answer = system.run([executable, "-I", "-S", "-c", _QUESTION], ASK_TIMEOUT)
     if not answer.is_known:
-        return Fact(answer.state, None, executable, answer.reason)
+        return unknown(answer.reason or why, executable)
     result = answer.get()
     if result.timed_out:
         return unknown("it did not answer in time when it was asked which Python it is", executable)
