@@ -155,7 +155,8 @@ def wheel_index(tmp_path: Path) -> Iterator[WheelIndex]:
 def venv_with(tmp_path: Path) -> Callable[..., Venv]:
     """`venv_with(torch_wheel("2.9.1", "cpu"), python="3.12", pip=True)`: a virtual environment with these wheels.
 
-    python: the version, by default this process's; pip: with the real pip (as the interpreter bundles it).
+    python: the version, by default one that today's torch runs on; pip: with the real pip, as the interpreter
+    bundles it.
     """
 
     def make(*wheels: Wheel, python: str | None = None, pip: bool = False, name: str = "") -> Venv:

@@ -122,6 +122,15 @@ def find_python(version: str) -> str | None:
     return None
 
 
+@functools.cache
+def patient_version() -> str:
+    """The Python of a patient's environment where a test does not choose one: ours, if today's torch runs on it."""
+    ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if sys.version_info >= (3, 10):
+        return ours
+    return next((v for v in ("3.11", "3.12", "3.10", "3.13") if find_python(v)), ours)
+
+
 def _base_of_this_venv() -> str:
     return str(getattr(sys, "_base_executable", None) or sys.executable)
 

@@ -7,13 +7,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from .parts import CACHE, clean_environ, find_python, missing_part
+from .parts import CACHE, clean_environ, find_python, missing_part, patient_version
 from .wheels import Wheel
 
 
@@ -95,7 +94,7 @@ def _prepared(python: str, version: str, pip: bool) -> Path:
 
 def make(root: Path, *wheels: Wheel, python: str | None = None, pip: bool = False) -> Venv:
     """A virtual environment in `root` that holds these wheels. python: a version ("3.12"); pip: the real pip too."""
-    version = python or f"{sys.version_info[0]}.{sys.version_info[1]}"
+    version = python or patient_version()
     interpreter = find_python(version)
     if not interpreter:
         missing_part(f"Python {version}", f"uv python install {version}, or put python{version} on PATH")

@@ -17,6 +17,8 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .parts import patient_version
+
 LINUX = "manylinux_2_28_x86_64"
 WINDOWS = "win_amd64"
 
@@ -149,7 +151,7 @@ def torch_wheel(
     version: str,
     variant: str = "cpu",
     *,
-    python: str = "3.11",
+    python: str | None = None,
     platform: str = LINUX,
     local: bool = True,
     archs: Sequence[str] | None = None,
@@ -157,9 +159,9 @@ def torch_wheel(
 ) -> Wheel:
     """A tiny torch: `torch_wheel("2.9.1", "cu126", python="3.12")`.
 
-    variant: "cpu" or "cuXXX". local=False leaves "+cuXXX" out of the file name and METADATA, as the default
-    index does (version.py still has it). archs: the GPUs of the build ("75", "90a", "ptx90"); requires: instead
-    of what the real build requires.
+    variant: "cpu" or "cuXXX". python: the one that the wheel is for, by default the one of `venv_with`.
+    local=False leaves "+cuXXX" out of the file name and METADATA, as the default index does (version.py still has
+    it). archs: the GPUs of the build ("75", "90a", "ptx90"); requires: instead of what the real build requires.
     """
     cuda = cuda_of(variant)
     full = f"{version}+{variant}"
@@ -189,7 +191,7 @@ def torch_wheel(
         "torch",
         full if local else version,
         requires=requires,
-        tag=f"{python_tag(python)}-{platform}",
+        tag=f"{python_tag(python or patient_version())}-{platform}",
         files=files,
         requires_python=oldest,
     )
@@ -206,7 +208,7 @@ def companion_wheel(
     variant: str,
     torch: str,
     *,
-    python: str = "3.11",
+    python: str | None = None,
     platform: str = LINUX,
     local: bool = True,
 ) -> Wheel:
@@ -221,7 +223,7 @@ def companion_wheel(
         name,
         full if local else version,
         requires=[f"torch=={torch}"],
-        tag=f"{python_tag(python)}-{platform}",
+        tag=f"{python_tag(python or patient_version())}-{platform}",
         files=files,
     )
 
