@@ -203,12 +203,12 @@ def _clause(have: Numbers, untrimmed: Numbers, have_local: str | None, clause: s
 
 def _ask_packaging(version: str, specifier: str) -> bool | None:
     # Imported here: it costs more than everything else on the path of `check`, and plain numbers need none of it.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-    from packaging.version import InvalidVersion, Version
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version
 
     clauses = [part.strip() for part in specifier.split(",") if part.strip()]
     try:
         ranges = SpecifierSet(",".join(c if c[0] in "<>=!~" else "==" + c for c in clauses))
         return bool(ranges.contains(Version(version), prereleases=True))
-    except (InvalidSpecifier, InvalidVersion):
+    except ValueError:  # what both of packaging's errors are, and int()'s at thousands of digits
         return None

@@ -109,7 +109,7 @@ def parse_paging_files(value: str | Sequence[str]) -> list[PageFile]:
 
     An empty list means that no page file is set up. ParseError for an entry that is none.
     """
-    entries = re.split(r"\x00|\r?\n|\\0(?![0-9A-Za-z])", value) if isinstance(value, str) else list(value)
+    entries = re.split(r"\x00|\r?\n|\\0(?=[A-Za-z?]:|\\0|$)", value) if isinstance(value, str) else list(value)
     files: list[PageFile] = []
     for entry in entries:
         entry = entry.strip()

@@ -46,7 +46,9 @@ def test_no_number(number: int) -> None:
         from_number(number)
 
 
-@pytest.mark.parametrize(("text", "name"), [("8.6", "sm_86"), ("12.0", "sm_120"), (" 9.0\n", "sm_90"), ("sm_89", "sm_89")])
+@pytest.mark.parametrize(
+    ("text", "name"), [("8.6", "sm_86"), ("12.0", "sm_120"), (" 9.0\n", "sm_90"), ("sm_89", "sm_89")]
+)
 def test_capability(text: str, name: str) -> None:
     assert parse_capability(text).name == name
 

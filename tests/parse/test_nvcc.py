@@ -59,7 +59,16 @@ def test_version_json() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", "null", '{"cuda": "12.4"}', '{"cuda": {"version": 12}}', '{"cuda": {"version": "new"}}', "[" * 9999],
+    [
+        "",
+        "[]",
+        "{}",
+        "null",
+        '{"cuda": "12.4"}',
+        '{"cuda": {"version": 12}}',
+        '{"cuda": {"version": "new"}}',
+        "[" * 9999,
+    ],
 )
 def test_no_version_json(text: str) -> None:
     with pytest.raises(ParseError, match=re.escape("version.json")):

@@ -40,7 +40,8 @@ def line(gpu: smi.SmiGpu) -> str:
 
 TABLES = {
     # sample: (nvidia-smi's own number, driver, CUDA, layout, GPUs)
-    # name (cut) | persistence, driver model | bus id, display | ecc | fan, temperature, state | power | memory | use, mode | mig
+    # name (cut) | persistence, driver model | bus id, display | ecc | fan, temperature, state | power | memory | use,
+    # mode | mig
     "r390_two_gpus": (
         "390.157 390.157 - classic",
         [
@@ -195,7 +196,8 @@ def test_a_made_up_number_is_no_driver_version() -> None:
     assert table.gpus == ()
 
 
-@pytest.mark.parametrize("text", ["", "no table", "NVIDIA-SMI has failed because it couldn't communicate", "NVIDIA-SMI 5"])
+@pytest.mark.parametrize("text", ["", "no table", "NVIDIA-SMI has failed because it couldn't communicate", "NVIDIA-SMI
+5"])
 def test_what_is_no_table(text: str) -> None:
     assert smi.parse_tables(text) == []
     with pytest.raises(ParseError, match="nvidia-smi's table"):

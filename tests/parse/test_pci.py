@@ -8,7 +8,9 @@ from cudadoctor.parse import pci
 from cudadoctor.parse.errors import ParseError
 
 
-@pytest.mark.parametrize(("text", "number"), [("0x10de\n", 0x10DE), ("0x030000", 0x30000), ("10DE", 0x10DE), ("0X1F", 31)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("0x10de\n", 0x10DE), ("0x030000", 0x30000), ("10DE", 0x10DE), ("0X1F", 31)]
+)
 def test_hex(text: str, number: int) -> None:
     assert pci.parse_hex(text) == number
 
@@ -104,7 +106,9 @@ def test_bus_id(text: str, normal: str) -> None:
     assert pci.normalise_bus_id(text) == normal
 
 
-@pytest.mark.parametrize("text", ["", "N/A", "1", "01:00.8", "01:00.", "01:00.00", "g1:00.0", "0:0:0:0.0", "000000000:01:00.0"])
+@pytest.mark.parametrize(
+    "text", ["", "N/A", "1", "01:00.8", "01:00.", "01:00.00", "g1:00.0", "0:0:0:0.0", "000000000:01:00.0"]
+)
 def test_no_bus_id(text: str) -> None:
     with pytest.raises(ParseError):
         pci.parse_bus_id(text)

@@ -13,7 +13,9 @@ def test_efi_variable(data: bytes, value: bool) -> None:
     assert parse_efi_flag(data) is value
 
 
-@pytest.mark.parametrize("data", [b"", b"\x01", b"\x06\x00\x00\x00", b"\x06\x00\x00\x00\x02", b"\x06\x00\x00\x00\x01\x00"])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x01", b"\x06\x00\x00\x00", b"\x06\x00\x00\x00\x02", b"\x06\x00\x00\x00\x01\x00"]
+)
 def test_another_efi_variable(data: bytes) -> None:
     with pytest.raises(ParseError):
         parse_efi_flag(data)
