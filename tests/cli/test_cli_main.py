@@ -75,7 +75,7 @@ def test_without_a_command_the_help_is_shown_as_an_error(run: Run) -> None:
         (["chekc"], "there is no command 'chekc'; did you mean check?"),
         (["xyzzy"], "there is no command 'xyzzy'; there are check, "),
         (["_input"], "there is no command '_input'"),
-        (["check", "--formt", "json"], "'--formt'"),
+        (["check", "--formt", "json"], "--formt"),
         (["check", "--format", "yaml"], "'yaml' is not one of"),
         (["check", "--timeout", "soon"], "'soon' is not a valid float"),
         (["check", "--timeout", "0"], "0.0 is not in the range"),
