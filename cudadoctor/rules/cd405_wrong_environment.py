@@ -80,11 +80,11 @@ def judge(case: Case) -> Outcome:
             ),
         )
     pip = case.value("python.pip_on_path") or {}
-    interpreter = pip.get("interpreter")
-    if interpreter and case.fact("python.executable").is_known and not _same(interpreter, python, case):
+    on_path = case.value("python.python_on_path")
+    if on_path and pip.get("interpreter") and not _belong_together(pip, on_path, case):
         return case.failed(
-            f"the pip on PATH installs for {interpreter}, not for {python}",
-            ("python.pip_on_path", "python.executable"),
+            f"the pip on PATH installs for {pip['interpreter']}, and python is {on_path}",
+            ("python.pip_on_path", "python.python_on_path"),
             certainty=LIKELY,
             data={"pip": pip},
             fixes=(
@@ -92,7 +92,7 @@ def judge(case: Case) -> Outcome:
                     "manual",
                     {
                         "title": "Call pip through your interpreter",
-                        "text": f"Instead of pip install, use: {python} -m pip install",
+                        "text": "Instead of pip install, use: python -m pip install",
                         "kind": "setting",
                         "effect": {"python.pip_on_path": None},
                     },
@@ -102,9 +102,19 @@ def judge(case: Case) -> Outcome:
     return case.passed("pip and python belong together", ("python.executable", "python.pip_on_path"))
 
 
-def _same(interpreter: str, python: str, case: Case) -> bool:
-    """Whether both run the same environment: the same file, or both in the environment's folder."""
-    prefix = str(case.value("python.prefix", ""))
-    one, other = interpreter.replace("\\", "/").lower(), python.replace("\\", "/").lower()
-    folder = prefix.replace("\\", "/").lower().rstrip("/")
-    return one == other or (bool(folder) and one.startswith(folder + "/"))
+def _belong_together(pip: dict[str, str], python: str, case: Case) -> bool:
+    """Whether the pip and the python that PATH finds serve one environment: they lie in one folder (pyenv's shims, a
+    venv's bin), pip's interpreter is that python, or both are in the environment that is looked at."""
+    interpreter = _plain(pip["interpreter"])
+    if _folder(_plain(pip.get("path", ""))) == _folder(_plain(python)) or interpreter == _plain(python):
+        return True
+    prefix = _plain(str(case.value("python.prefix", ""))).rstrip("/")
+    return bool(prefix) and interpreter.startswith(prefix + "/") and _plain(python).startswith(prefix + "/")
+
+
+def _plain(path: str) -> str:
+    return path.replace("\\", "/").lower()
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
