@@ -116,12 +116,26 @@ class ReplaySystem:
         return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
 
     def _section(self, name: str) -> dict[str, Any]:
-        """A section whose keys are paths (or on Windows other names without case), by lookup keys."""
+        """A section whose keys are paths (or on Windows other names without case), by lookup keys.
+
+        What is listed by a path that leads through a link is found by the path without it as well.
+        """
         section = self._sections.get(name)
         if section is None:
             section = {self._key(path): entry for path, entry in self._document.get(name, {}).items()}
             self._sections[name] = section
+            if not self._windows:
+                direct = {self._through_links(key): entry for key, entry in section.items()}
+                self._real.clear()  # more links may be known now
+                for key, entry in direct.items():
+                    section.setdefault(key, entry)
         return section
+
+    def _through_links(self, key: str) -> str:
+        """The key with the links in the middle of it followed, and itself not."""
+        folder, name = self._split(key)
+        real = self._resolve(folder) if folder else None
+        return key if real is None or not name else self._join(real, name)
 
     def _split(self, key: str) -> tuple[str, str]:
         """Folder and name of a lookup key; the folder of the top is empty."""
@@ -195,6 +209,8 @@ class ReplaySystem:
             self._tree = {}
             for path in self._listed_paths():
                 self._imply(path)
+                if not self._windows:
+                    self._imply(self._through_links(self._key(path)))
         return self._tree
 
     def _listed_paths(self) -> Iterable[str]:
@@ -350,16 +366,15 @@ class ReplaySystem:
         return self._unlisted(path)
 
     def _is_program(self, key: str) -> bool:
-        return any(self._key(program["argv"][0]) == key for program in self._document.get("programs", []))
+        """Whether a listed program is this file; `key` has no links left."""
+        listed = (program["argv"][0] for program in self._document.get("programs", []))
+        return any(self._resolve(self._key(path)) == key for path in listed)
 
     def link_target(self, path: str) -> Fact[str]:
         links = self._section("links")
         key = self._key(path)
-        if key not in links:
-            folder, name = self._split(key)
-            resolved = self._resolve(folder) if folder else folder
-            if resolved is not None and resolved != folder:
-                key = self._join(resolved, name)
+        if key not in links and not self._windows:
+            key = self._through_links(key)
         if key in links:
             return fact_of(links[key], path)
         if any(key in self._section(section) for section in ("files", "binaries", "folders")):

@@ -268,7 +268,8 @@ from cudadoctor.system.live import LiveSystem
 {before}
 s = LiveSystem(time.monotonic() + 20)
 answers = {{
-    "which": s.which("sh"), "none": s.which("no-such-program"), "folder": s.working_folder(), "text": s.read_text("/etc/passwd"),
+    "which": s.which("sh"), "none": s.which("no-such-program"), "folder": s.working_folder(),
+    "text": s.read_text("/etc/passwd"),
     "relative": s.read_text("no-such-file"), "run": s.run(["sh", "-c", "echo $LC_ALL; pwd"], 10),
     "library": s.nvml_library(), "identity": s.identity(), "libc": s.libc(), "home": s.variable("HOME"),
 }}
