@@ -14,7 +14,7 @@ from cudadoctor.parse.dist_info import DirectUrl, Requirement, parse_direct_url,
 from cudadoctor.parse.errors import ParseError
 from cudadoctor.parse.markers import evaluate
 from cudadoctor.parse.torch_version import parse_torch_version
-from cudadoctor.parse.versions import cuda_from_tag, split_local, variant
+from cudadoctor.parse.versions import cuda_from_tag, split_local
 from cudadoctor.probes.api import EVERYWHERE, Probe
 from cudadoctor.probes.cuda_packages import (
     COMPANIONS,
@@ -231,16 +231,16 @@ def _built_for(system: System, name: str, one: Installed) -> _Built:
     elif not local:
         direct = system.read_text(p.join(one.metadata, "direct_url.json"), 1 << 14).map(parse_direct_url)
         text, source = (_build_of_wheel(direct.get()), direct.source) if direct.is_known else ("", source)
-    tag = variant(text)
+    tag = re.search(r"cu[0-9]{2,3}(?![0-9])|cpu(?![a-z])", text.lower())
     if cuda.is_unknown and tag is not None:
-        number = _cuda_of(tag)
-        cuda = known(number, source) if number else absent(source) if tag == "cpu" else cuda
+        number = _cuda_of(tag.group())
+        cuda = known(number, source) if number else absent(source)
     named = _torch_in_build(text)
     return _Built(known(named, source) if named else torch, cuda)
 
 
 def _cuda_of(tag: str) -> Optional[str]:
-    """ "cu126" -> "12.6". flash-attn names the major alone: "cu12" -> "12", which is not CUDA 1.2."""
+    """ "cu126" -> "12.6", "cpu" -> None. flash-attn names the major alone: "cu12" -> "12", which is not CUDA 1.2."""
     digits = tag[2:]
     return digits if tag.startswith("cu1") and len(digits) == 2 else cuda_from_tag(tag)
 

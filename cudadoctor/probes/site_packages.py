@@ -77,17 +77,15 @@ def _site_packages(system: System) -> Fact[SitePackages]:
             unreadable = unreadable or unknown(names.reason or "it is gone", folder)
             continue
         for name in names.get():
-            if name.endswith(_ENDINGS):
+            if name.startswith("~"):
+                leftovers.append(p.join(folder, name))
+            elif name.endswith(_ENDINGS):
                 found = _distribution(name)
-                if found is None or found.is_leftover:
-                    continue
-                if matters(found.name):
+                if found is not None and not found.is_leftover and matters(found.name):
                     one = Installed(found.name, found.version, folder, p.join(folder, name))
                     distributions.setdefault(found.name, []).append(one)
             elif name.endswith(".pth"):
                 import_path += _added_by(system, folder, name)
-            if name.startswith("~"):
-                leftovers.append(p.join(folder, name))
     conda, conda_unreadable = _conda_packages(system, environment.prefix)
     return known(
         SitePackages(
@@ -105,7 +103,7 @@ def _site_packages(system: System) -> Fact[SitePackages]:
 
 def _distribution(name: str) -> Optional[Distribution]:
     # The name before the version is enough to pass over most of a big environment.
-    if name[:1] not in "~-" and not matters(normalise_name(name.partition("-")[0])):
+    if not matters(normalise_name(name.partition("-")[0])):
         return None
     if name.endswith(".egg"):  # flash_attn-2.5.8-py3.10-linux-x86_64.egg, of `setup.py install`
         name = re.sub(r"-py[0-9.]+(?:-[^-]+)?(?:-[^-]+)?\.egg$", "", name) + ".egg-info"
