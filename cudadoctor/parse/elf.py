@@ -132,7 +132,8 @@ def _string(table: bytes, offset: int) -> str:
 def read_dynamic(reader: Reader, elf: Elf | None = None, with_glibc: bool = True) -> Dynamic:
     """Needed libraries, soname, search paths and the glibc that a library asks for. ParseError for damage.
 
-    Without `with_glibc` that is not looked for, which saves most of the reads. Found by the program headers, as the loader does, so a stripped file is read too. A static file needs nothing.
+    Without `with_glibc` that is not looked for, which saves most of the reads. Found by the program headers, as the
+    loader does, so a stripped file is read too. A static file needs nothing.
     """
     elf = elf or read_elf(reader)
     offset, size, count = elf.program_headers

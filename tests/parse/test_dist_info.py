@@ -35,8 +35,19 @@ def test_folder(folder: str, name: str, version: str, leftover: bool) -> None:
 
 @pytest.mark.parametrize(
     "folder",
-    ["torch", "torch-2.0", ".dist-info", "torch.dist-info", "torch-.dist-info", "torch-new.dist-info", "-2.0.dist-info"]
-    + ["torch-2.0.dist-info.bak", "__pycache__", "a-b-1.0.dist-info", "x" * 999 + "-1.dist-info"],
+    [
+        "torch",
+        "torch-2.0",
+        ".dist-info",
+        "torch.dist-info",
+        "torch-.dist-info",
+        "torch-new.dist-info",
+        "-2.0.dist-info",
+        "torch-2.0.dist-info.bak",
+        "__pycache__",
+        "a-b-1.0.dist-info",
+        "x" * 999 + "-1.dist-info",
+    ],
 )
 def test_other_folders(folder: str) -> None:
     assert dist_info.parse_dist_info_name(folder) is None

@@ -15,8 +15,7 @@ NVRM = [
         ("525.147.05", "proprietary", "x86_64", "gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)"),
     ),
     (
-        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (builder@host)  Tue Sep
-        23\n"
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (builder@host)  Tue Sep\n"
         "GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04) \n",
         ("580.95.05", "open", "x86_64", "gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04)"),
     ),
@@ -47,8 +46,8 @@ def test_nvrm_version(text: str, expected: tuple[object, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "cat: /proc/driver/nvidia/version: No such file", "NVIDIA UNIX x86_64 Kernel Module", "Kernel Module
-    5.1"]
+    "text",
+    ["", "cat: /proc/driver/nvidia/version: No such file", "NVIDIA UNIX x86_64 Kernel Module", "Kernel Module  5.1"],
 )
 def test_no_nvrm_version(text: str) -> None:
     with pytest.raises(ParseError, match="/proc/driver/nvidia/version"):
@@ -162,14 +161,20 @@ def test_command_line_parameters() -> None:
     )
     assert parsed.last("nvidia_drm.modeset") == "1"
     assert (parsed.has("quiet"), parsed.last("quiet"), parsed.has("splash")) == (True, None, False)
-    assert kernel.parse_command_line("modprobe.blacklist=nvidia-uvm").blacklists("nvidia_uvm") ==
-    ("modprobe.blacklist",)
+    assert kernel.parse_command_line("modprobe.blacklist=nvidia-uvm").blacklists("nvidia_uvm") == (
+        "modprobe.blacklist",
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "choice"),
-    [("none [integrity] confidentiality\n", "integrity"), ("[none] integrity confidentiality", "none")]
-    + [("always [madvise] never", "madvise"), ("[none] mq-deadline", "none"), ("none [mq-deadline]", "mq-deadline")],
+    [
+        ("none [integrity] confidentiality\n", "integrity"),
+        ("[none] integrity confidentiality", "none"),
+        ("always [madvise] never", "madvise"),
+        ("[none] mq-deadline", "none"),
+        ("none [mq-deadline]", "mq-deadline"),
+    ],
 )
 def test_bracketed_choice(text: str, choice: str) -> None:
     assert kernel.parse_bracketed_choice(text) == choice

@@ -71,8 +71,8 @@ EVENTS = [
     ),
     ("NVRM: RmFetchGspRmImages: No firmware image found", (log.FIRMWARE_MISSING, None, {})),
     (
-        "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:\nNVRM: BAR1 is 0M @ 0x0
-        (PCI:0000:01:00.0)",
+        "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:\n"
+        "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:01:00.0)",
         (log.BAR_INVALID, "0000:01:00.0", {}),
     ),
     ("NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.", (log.OFF_THE_BUS, "0000:01:00.0", {})),
@@ -85,10 +85,14 @@ EVENTS = [
             {"number": "79", "detail": "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."},
         ),
     ),
-    ("NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery", (log.XID, "0000:3b:00.0", {"number": "154", "detail": "GPU
-    recovery"})),
-    ("NVRM: Xid (0000:03:00): 14, Channel 00000001", (log.XID, "0000:03:00.0", {"number": "14", "detail": "Channel
-    00000001"})),
+    (
+        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery",
+        (log.XID, "0000:3b:00.0", {"number": "154", "detail": "GPU recovery"}),
+    ),
+    (
+        "NVRM: Xid (0000:03:00): 14, Channel 00000001",
+        (log.XID, "0000:03:00.0", {"number": "14", "detail": "Channel 00000001"}),
+    ),
     ("NVRM: Xid (PCI:0000:3b:00): 13", (log.XID, "0000:3b:00.0", {"number": "13", "detail": ""})),
     ("Loading of module with unavailable key is rejected", (log.KEY_REJECTED, None, {})),
     ("Loading of unsigned module is rejected", (log.KEY_REJECTED, None, {})),

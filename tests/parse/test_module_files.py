@@ -167,8 +167,9 @@ def test_modinfo_flavour(text: str, flavour: str | None) -> None:
     assert info is not None and info.flavour == flavour
 
 
-@pytest.mark.parametrize("text", ["", "modinfo: ERROR: Module nvidia not found.\n", "bash: modinfo: command not
-found\n"])
+@pytest.mark.parametrize(
+    "text", ["", "modinfo: ERROR: Module nvidia not found.\n", "bash: modinfo: command not found\n"]
+)
 def test_no_modinfo(text: str) -> None:
     assert files.parse_modinfo(text) is None
 

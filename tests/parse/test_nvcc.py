@@ -83,8 +83,16 @@ def test_version_txt() -> None:
 
 @pytest.mark.parametrize(
     ("name", "release"),
-    [("cuda-12.4", "12.4"), ("cuda-9.0", "9.0"), ("v12.4", "12.4"), ("V13.0", "13.0")]
-    + [("cuda", None), ("cuda-12", None), ("cuda-12.4-old", None), ("", None)],
+    [
+        ("cuda-12.4", "12.4"),
+        ("cuda-9.0", "9.0"),
+        ("v12.4", "12.4"),
+        ("V13.0", "13.0"),
+        ("cuda", None),
+        ("cuda-12", None),
+        ("cuda-12.4-old", None),
+        ("", None),
+    ],
 )
 def test_release_of_folder(name: str, release: str | None) -> None:
     assert nvcc.release_of_folder(name) == release

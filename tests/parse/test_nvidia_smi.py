@@ -40,8 +40,8 @@ def line(gpu: smi.SmiGpu) -> str:
 
 TABLES = {
     # sample: (nvidia-smi's own number, driver, CUDA, layout, GPUs)
-    # name (cut) | persistence, driver model | bus id, display | ecc | fan, temperature, state | power | memory | use,
-    # mode | mig
+    # name (cut) | persistence, driver model | bus id, display | ecc | fan, temperature, state
+    # | power | memory | use, mode | mig
     "r390_two_gpus": (
         "390.157 390.157 - classic",
         [
@@ -196,8 +196,9 @@ def test_a_made_up_number_is_no_driver_version() -> None:
     assert table.gpus == ()
 
 
-@pytest.mark.parametrize("text", ["", "no table", "NVIDIA-SMI has failed because it couldn't communicate", "NVIDIA-SMI
-5"])
+@pytest.mark.parametrize(
+    "text", ["", "no table", "NVIDIA-SMI has failed because it couldn't communicate", "NVIDIA-SMI 5"]
+)
 def test_what_is_no_table(text: str) -> None:
     assert smi.parse_tables(text) == []
     with pytest.raises(ParseError, match="nvidia-smi's table"):
@@ -317,8 +318,18 @@ def test_a_table_is_no_failure(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(0, None), (2, None), (4, smi.NO_PERMISSION), (6, smi.NO_DEVICES), (9, smi.DRIVER_NOT_LOADED)]
-    + [(12, smi.LIBRARY_NOT_FOUND), (15, smi.GPU_LOST), (18, smi.VERSION_MISMATCH), (124, None), (255, None)],
+    [
+        (0, None),
+        (2, None),
+        (4, smi.NO_PERMISSION),
+        (6, smi.NO_DEVICES),
+        (9, smi.DRIVER_NOT_LOADED),
+        (12, smi.LIBRARY_NOT_FOUND),
+        (15, smi.GPU_LOST),
+        (18, smi.VERSION_MISMATCH),
+        (124, None),
+        (255, None),
+    ],
 )
 def test_exit_code(code: int, kind: str | None) -> None:
     assert smi.kind_of_exit_code(code) == kind

@@ -42,8 +42,9 @@ def test_pip_config() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "no section = 1", "[global]\n", "[global\nindex-url", "= x",
-"[install]\nrequire-virtualenv"])
+@pytest.mark.parametrize(
+    "text", ["", "no section = 1", "[global]\n", "[global\nindex-url", "= x", "[install]\nrequire-virtualenv"]
+)
 def test_pip_config_without_settings(text: str) -> None:
     assert pip_config.parse_pip_config(text) == IndexSettings()
 
@@ -78,8 +79,7 @@ def test_pip_environment() -> None:
     ("text", "indexes"),
     [
         (
-            'index-url = "https://one.example/simple"\nextra-index-url = ["https://two.example/a",
-            \'https://x.example/b\']\n',
+            'index-url = "https://one.example/simple"\nextra-index-url = ["https://two.example/a", \'https://x.example/b\']\n',
             [
                 UvIndex(None, "https://one.example/simple", True, False),
                 UvIndex(None, "https://two.example/a", False, False),
@@ -87,8 +87,7 @@ def test_pip_environment() -> None:
             ],
         ),
         (
-            '[[index]]\nname = "pytorch"\nurl = "https://download.pytorch.org/whl/cu126"\nexplicit = true # only
-            there\n'
+            '[[index]]\nname = "pytorch"\nurl = "https://download.pytorch.org/whl/cu126"\nexplicit = true # only\n'
             '[[index]]\nurl = "https://one.example/simple"\ndefault = true\n[pip]\nstrict = true\n',
             [
                 UvIndex("pytorch", "https://download.pytorch.org/whl/cu126", False, True),

@@ -21,8 +21,9 @@ def real(path: str) -> str:
 
 
 def test_meminfo() -> None:
-    text = "MemTotal:       65536000 kB\nMemFree:         1024 kB\nSwapTotal:             0 kB\nHugePages_Total:
-    3\nbad\n"
+    text = (
+        "MemTotal:       65536000 kB\nMemFree:         1024 kB\nSwapTotal:             0 kB\nHugePages_Total: 3\nbad\n"
+    )
     assert procfs.parse_meminfo(text) == {
         "MemTotal": 65536000 * 1024,
         "MemFree": 1024 * 1024,
@@ -60,8 +61,11 @@ def test_swaps() -> None:
     [
         ("0::/system.slice/docker.service\n", "/system.slice/docker.service", {}),
         ("0::/\n", "/", {}),
-        ("4:memory:/docker/0123\n3:cpu,cpuacct:/\n1:name=systemd:/init.scope\n0::/x\n", "/x", {"memory":
-        "/docker/0123"}),
+        (
+            "4:memory:/docker/0123\n3:cpu,cpuacct:/\n1:name=systemd:/init.scope\n0::/x\n",
+            "/x",
+            {"memory": "/docker/0123"},
+        ),
         ("12:memory:/slurm/uid_1000/job_7/step_0\n", None, {"memory": "/slurm/uid_1000/job_7/step_0"}),
         ("0::/a:b\n", "/a:b", {}),
         ("", None, {}),
@@ -147,8 +151,15 @@ def test_a_later_mount_hides_an_earlier_one() -> None:
 
 @pytest.mark.parametrize(
     ("size", "number"),
-    [("65536k", 65536 << 10), ("64m", 64 << 20), ("2g", 2 << 30), ("1T", 1 << 40), ("1024", 1024), ("50%", None), ("",
-    None)],
+    [
+        ("65536k", 65536 << 10),
+        ("64m", 64 << 20),
+        ("2g", 2 << 30),
+        ("1T", 1 << 40),
+        ("1024", 1024),
+        ("50%", None),
+        ("", None),
+    ],
 )
 def test_size_of_a_tmpfs(size: str, number: int | None) -> None:
     text = f"1 1 0:1 / /dev/shm rw - tmpfs shm rw,size={size}\n"
@@ -228,8 +239,10 @@ def test_gpu_information() -> None:
 
 
 def test_gpu_information_before_first_use_and_of_old_drivers() -> None:
-    text = "Model: \t\t Unknown\nBus Location: \t 0000:01:00.0\nGPU UUID: \t GPU-????????-????\nBlacklisted:\t
-    Yes\nDevice Minor: \t x\n"
+    text = (
+        "Model: \t\t Unknown\nBus Location: \t 0000:01:00.0\nGPU UUID: \t GPU-????????-????\n"
+        "Blacklisted:\t Yes\nDevice Minor: \t x\n"
+    )
     information = procfs.parse_gpu_information(text)
     assert (information.model, information.excluded, information.minor) == (None, True, None)
     assert information.bus_location == "0000:01:00.0"

@@ -68,9 +68,17 @@ def test_version_file(text: str, expected: TorchVersion) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "cuda = '12.8'", "__version__ = get()", "__version__ == '2.0'", "__version__ = None", "__version__ = 'a' +
-    'b'"]
-    + ["    __version__ = '2.0'", "__version__ = '2.0\\n'", "__version__ = ''"],
+    [
+        "",
+        "cuda = '12.8'",
+        "__version__ = get()",
+        "__version__ == '2.0'",
+        "__version__ = None",
+        "__version__ = 'a' + 'b'",
+        "    __version__ = '2.0'",
+        "__version__ = '2.0\\n'",
+        "__version__ = ''",
+    ],
 )
 def test_no_version_file(text: str) -> None:
     with pytest.raises(ParseError, match=r"torch/version\.py"):

@@ -40,8 +40,18 @@ def test_what_is_no_plain_version(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "verdict"),
-    [("535.183.01", True), ("560.94", True), ("90.1", True), ("540.4.0", True)]
-    + [("535", False), ("5.1", False), ("535.xx", False), ("2.14.1+cu126", False), ("53500.1", False), ("", False)],
+    [
+        ("535.183.01", True),
+        ("560.94", True),
+        ("90.1", True),
+        ("540.4.0", True),
+        ("535", False),
+        ("5.1", False),
+        ("535.xx", False),
+        ("2.14.1+cu126", False),
+        ("53500.1", False),
+        ("", False),
+    ],
 )
 def test_shape_of_a_driver_version(text: str, verdict: bool) -> None:
     assert versions.is_driver_version(text) is verdict
