@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Optional
 
+from cudadoctor.derive.surroundings import jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
 
 if TYPE_CHECKING:
@@ -44,20 +45,52 @@ class Presence:
     evidence: tuple[str, ...]
 
 
-def gpus(case: Case) -> tuple[Gpu, ...]:
-    """The NVIDIA GPUs of the machine, each once, in NVML's order where NVML answered.
+# Drivers that hold a card for virtual machines: it is in the machine, and this system cannot use it.
+LENT_TO_GUESTS = ("vfio-pci", "pci-stub", "pciback")
 
-    A card that only the PCI bus shows gets its name and compute capability from the matrix by its device id.
+
+def gpus(case: Case) -> tuple[Gpu, ...]:
+    """The NVIDIA GPUs that this system could use, each once, in NVML's order where NVML answered.
+
+    A card that only the PCI bus shows gets its name and compute capability from the matrix by its device id. Cards
+    that are lent to virtual machines are left out.
     """
     found = _from_nvml(case) or _from_smi(case)
     seen = {gpu.pci_address for gpu in found if gpu.pci_address}
-    for entry in case.value("pci.gpus", []):
-        # NVML leaves out cards that it cannot use; they are in the machine all the same.
-        if entry.get("address") not in seen and not _covers_without_addresses(found, case):
-            found.append(_from_pci(case, entry))
+    # NVML leaves out cards that it cannot use; they are in the machine all the same.
+    rest = [_from_pci(case, entry) for entry in _pci_entries(case) if entry.get("address") not in seen]
+    # A lost card tells no address, and an old table cuts it off: as many cards of the bus are the same cards.
+    for position, gpu in enumerate(found):
+        if gpu.pci_address is None and rest:
+            alike = next((other for other in rest if other.label == gpu.label), rest[0])
+            rest.remove(alike)
+            found[position] = _with_place(gpu, alike)
+    found += rest
     if not found:
         found = _from_procfs(case) or _from_registry(case)
     return tuple(found)
+
+
+def _pci_entries(case: Case) -> list[dict[str, Any]]:
+    return [entry for entry in case.value("pci.gpus", []) if entry.get("driver") not in LENT_TO_GUESTS]
+
+
+def _with_place(gpu: Gpu, on_bus: Gpu) -> Gpu:
+    """A card that NVML or nvidia-smi counts without telling which it is, with what the bus tells."""
+    if gpu.lost:
+        # NVML counts it and says no more of it: all is the bus' word.
+        capability = gpu.compute_capability if gpu.compute_capability.is_known else on_bus.compute_capability
+        label = on_bus.label if gpu.label == f"GPU {gpu.index}" else gpu.label
+        return replace(
+            gpu,
+            label=label,
+            compute_capability=capability,
+            pci_address=on_bus.pci_address,
+            pci_device_id=on_bus.pci_device_id,
+            bound_driver=on_bus.bound_driver,
+            facts=(*gpu.facts, *on_bus.facts),
+        )
+    return gpu
 
 
 def presence(case: Case) -> Presence:
@@ -66,21 +99,23 @@ def presence(case: Case) -> Presence:
         return Presence(PRESENT, "a GPU was asked for", ("request.gpu",))
     here = case.derived(gpus)
     if here:
-        return Presence(PRESENT, f"{here[0].label}", here[0].facts)
-    for node in case.value("device.nodes", []):
-        # /dev/nvidiactl proves nothing (NVIDIA's libraries create it as root); a numbered node is a card.
-        tail = str(node.get("path", "")).rpartition("nvidia")[2]
-        if tail.isdigit():
-            return Presence(PRESENT, f"{node['path']} exists", ("device.nodes",))
-    if case.fact("system.jetson").is_known:
-        return Presence(PRESENT, "a Jetson has its GPU on the chip", ("system.jetson",))
+        return Presence(PRESENT, here[0].label, here[0].facts)
+    nodes = case.derived(nvidia_nodes)
+    if nodes:
+        return Presence(PRESENT, f"{nodes[0]['path']} exists", ("device.nodes",))
+    if case.derived(on_jetson):
+        shown = "system.jetson" if case.fact("system.jetson").is_known else "system.kernel_release"
+        return Presence(PRESENT, "a Jetson has its GPU on the chip", ("device.nodes" if jetson_nodes(case) else shown,))
     if case.fact("system.wsl").is_known:
         return _presence_in_wsl(case)
     os_name = case.value("system.os")
     if os_name == "darwin":
-        return Presence(NONE, "macOS has no NVIDIA driver", ("system.os",))
+        return Presence(NONE, "macOS has no CUDA", ("system.os",))
     inventory = "windows.gpus" if os_name == "windows" else "pci.gpus"
     bus = case.fact(inventory)
+    if bus.is_known and bus.get() and inventory == "pci.gpus":
+        holder = bus.get()[0].get("driver")
+        return Presence(NONE, f"the NVIDIA GPU is held for virtual machines ({holder})", (inventory,))
     if bus.is_known:
         return Presence(NONE, "no NVIDIA display device among the machine's devices", (inventory,))
     if bus.is_absent and case.fact("driver.nvml_library").is_absent and not case.value("device.nodes", []):
@@ -95,8 +130,8 @@ def _presence_in_wsl(case: Case) -> Presence:
         return Presence(PRESENT, "Windows' NVIDIA driver lends its libcuda to WSL", ("driver.libcuda",))
     if libraries.is_unknown:
         return Presence(UNCLEAR, libraries.reason, ("driver.libcuda",))
-    reason = "WSL shows a GPU only through Windows' driver, and there is none of its libraries"
-    return Presence(UNCLEAR, reason, ("system.wsl",))
+    reason = "WSL gets one through Windows' NVIDIA driver, and none of its libraries is here: is it installed there?"
+    return Presence(UNCLEAR, reason, ("system.wsl", "driver.libcuda"))
 
 
 # -- one source each ----------------------------------------------------------------------------------------------
@@ -104,7 +139,7 @@ def _presence_in_wsl(case: Case) -> Presence:
 
 def _from_nvml(case: Case) -> list[Gpu]:
     count = case.value("gpu.count", 0)
-    bound = {entry.get("address"): entry.get("driver") for entry in case.value("pci.gpus", [])}
+    bound = {entry.get("address"): entry.get("driver") for entry in _pci_entries(case)}
     found = []
     for index in range(count):
         prefix = f"gpu.{index}."
@@ -167,8 +202,7 @@ def _from_smi(case: Case) -> list[Gpu]:
 
 def _from_pci(case: Case, entry: dict[str, Any]) -> Gpu:
     device_id = entry.get("device_id")
-    product = case.matrix.gpu_by_pci(device_id).exact if device_id else None
-    label = f"NVIDIA {product.name}" if product is not None else f"NVIDIA GPU (PCI id 10de:{device_id})"
+    label = _label_by_id(case, device_id)
     return Gpu(
         label=label,
         compute_capability=_capability_by_matrix(case, None, device_id)
@@ -184,6 +218,13 @@ def _from_pci(case: Case, entry: dict[str, Any]) -> Gpu:
     )
 
 
+def _label_by_id(case: Case, device_id: Optional[str]) -> str:
+    if not device_id:
+        return "NVIDIA GPU"
+    product = case.matrix.gpu_by_pci(device_id).exact
+    return f"NVIDIA {product.name}" if product is not None else f"NVIDIA GPU (PCI id 10de:{device_id})"
+
+
 def _from_procfs(case: Case) -> list[Gpu]:
     entries = case.value("procfs.gpus", [])
     return [_by_name(case, entry.get("model"), "procfs.gpus", entry.get("address")) for entry in entries]
@@ -191,7 +232,14 @@ def _from_procfs(case: Case) -> list[Gpu]:
 
 def _from_registry(case: Case) -> list[Gpu]:
     return [
-        _by_name(case, entry.get("name"), "windows.gpus", None, entry.get("device_id"))
+        # A card that no driver of NVIDIA's serves goes by the name of Windows' own adapter.
+        _by_name(
+            case,
+            None if str(entry.get("name")).startswith("Microsoft") else entry.get("name"),
+            "windows.gpus",
+            None,
+            entry.get("device_id"),
+        )
         for entry in case.value("windows.gpus", [])
         if str(entry.get("vendor_id", "")).lower() == "10de" or "nvidia" in str(entry.get("name", "")).lower()
     ]
@@ -201,7 +249,7 @@ def _by_name(
     case: Case, name: Optional[str], fact: str, address: Optional[str], device_id: Optional[str] = None
 ) -> Gpu:
     return Gpu(
-        label=name or "NVIDIA GPU",
+        label=name or _label_by_id(case, device_id),
         compute_capability=_capability_by_matrix(case, name, device_id)
         or unknown("the matrix does not know this name", fact),
         memory=absent(fact),
@@ -213,11 +261,6 @@ def _by_name(
         name_is_cut=False,
         facts=(fact,),
     )
-
-
-def _covers_without_addresses(found: list[Gpu], case: Case) -> bool:
-    # A table without bus ids cannot be matched card by card; as many cards as the bus has are the same cards.
-    return all(gpu.pci_address is None for gpu in found) and len(found) >= len(case.value("pci.gpus", []))
 
 
 def _capability_by_matrix(case: Case, name: Optional[str], device_id: Optional[str]) -> Optional[Fact[str]]:

@@ -91,6 +91,9 @@ def finish(system: System, begun: Begun) -> dict[str, Fact[Any]]:
     else:
         answer = unknown(f"the NVML library could not be looked for ({begun.places.library.reason})", NVML)
     facts.update(nvml_facts(answer))
+    if begun.nvml is None:
+        # Nobody asked it, so nothing failed; where its library could not be looked for, the facts say why.
+        facts.pop("examination.failed", None)
     answered = facts["driver.nvml_version"].is_known
     facts.update(_smi_facts(system, begun, answered))
     return facts

@@ -8,7 +8,7 @@ nobody's patient. `.venv` in the working folder counts where it holds torch: peo
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.parse.errors import ParseError
@@ -88,13 +88,27 @@ def _patient(system: System) -> Patient:
     at_hand = _at_hand(system, is_decided=chosen is not None)
     if chosen is None:
         if not at_hand:
-            return Patient(absent(_SOURCES[PATH]), absent(_SOURCES[PATH]), ())
+            nothing = _nothing_at_hand(system)
+            return Patient(nothing, nothing, ())
         without_torch = [one for one in at_hand if one.chosen_by != DOT_VENV] or at_hand
         best = next((one for one in at_hand if one.torch.is_known), without_torch[0])
         chosen, chosen_by = known(best.environment, best.environment.executable), best.chosen_by
     prefix = p.key(chosen.get().prefix) if chosen.is_known else ""
     others = tuple(one for one in at_hand if one.torch.is_known and p.key(one.environment.prefix) != prefix)
     return Patient(chosen, known(chosen_by, _SOURCES.get(chosen_by, f"${chosen_by}")), others)
+
+
+def _nothing_at_hand(system: System) -> Fact[Any]:
+    """Absent where all places were looked at; unknown where one of them could hold a Python and could not be asked."""
+    for place in (
+        system.variable(VIRTUAL_ENV),
+        system.variable(CONDA_PREFIX),
+        system.own_interpreter(),
+        python_on_path(system),
+    ):
+        if place.is_unknown:
+            return unknown(place.reason, place.source)
+    return absent(_SOURCES[PATH])
 
 
 # -- asked for --------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from __future__ import annotations
 from cudadoctor.derive.gpus import Gpu, gpus
 from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.surroundings import in_container, on_own_linux
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD108",
@@ -72,10 +72,24 @@ def _needed(case: Case, gpu: Gpu) -> str:
 
 def _failed(case: Case, gpu: Gpu, needed: str, certainty: str, evidence: tuple[str, ...]) -> Outcome:
     other = "proprietary" if needed == "open" else "open"
+    served = [card for card in case.derived(gpus) if card.index is not None]
+    bound = [card for card in served if _needed(case, card) == other]
+    if bound:
+        # Installing the other module would only swap which of the two works.
+        return case.failed(
+            f"no kernel module serves both cards: the {gpu.label} needs the {needed} one, "
+            f"the {bound[0].label} the {other} one, which is installed",
+            evidence,
+            certainty=certainty,
+            severity=WARNING,
+            data={"needed": needed},
+            not_helping=(f"the {needed} module: the {bound[0].label} would stop working",),
+        )
     return case.failed(
         f"the {gpu.label} needs the {needed} kernel module, and the {other} one is installed",
         evidence,
         certainty=certainty,
+        severity=WARNING if served else None,
         data={"needed": needed},
         fixes=(Remedy(f"install-{needed}-kernel-module", {}),),
         not_helping=("another version of the same flavour",),
