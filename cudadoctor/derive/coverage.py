@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional
 
-from cudadoctor.derive.gpus import Gpu, gpus
+from cudadoctor.derive.gpus import Gpu
+from cudadoctor.derive.left_out import within_reach
 from cudadoctor.derive.wheel import CUDA, torch_build
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def visible_gpus(case: Case) -> tuple[Gpu, ...]:
 
     Only a list of NVML's numbers in PCI order can be followed; anything else leaves all of them in.
     """
-    everything = case.derived(gpus)
+    everything = case.derived(within_reach)
     wanted = case.value("env.CUDA_VISIBLE_DEVICES")
     if not wanted or (case.value("env.CUDA_DEVICE_ORDER") != "PCI_BUS_ID" and _mixed(everything)):
         return everything

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cudadoctor.derive.surroundings import jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
 
 if TYPE_CHECKING:
@@ -81,8 +82,12 @@ class Answer:
 
 
 def answer(case: Case) -> Answer:
-    """Whether the driver answers, through NVML or nvidia-smi. That both were never asked is unclear."""
-    if case.fact("driver.nvml_version").is_known:
+    """Whether the driver answers, through NVML or nvidia-smi. That both were never asked is unclear.
+
+    One of the two is enough: NVML's library may be missing or slow where nvidia-smi is fine, and the other way round.
+    """
+    stopped = case.value("driver.nvml_unresponsive", False)
+    if case.fact("driver.nvml_version").is_known and not stopped:
         return Answer(YES, "NVML answers", ("driver.nvml_version",))
     if case.fact("driver.smi_version").is_known:
         return Answer(YES, "nvidia-smi answers", ("driver.smi_version",))
@@ -92,8 +97,16 @@ def answer(case: Case) -> Answer:
     if case.fact("driver.smi_failure").is_known:
         text = case.value("driver.smi_failure_text") or case.value("driver.smi_failure")
         return Answer(NO, f"nvidia-smi: {text}", ("driver.smi_failure",))
-    if case.value("driver.nvml_unresponsive", False):
+    if stopped:
+        # It told its version, perhaps, and then hung at a card.
         return Answer(NO, "NVML did not answer in time", ("driver.nvml_unresponsive",))
+    if on_jetson(case):
+        # Older Jetson releases have neither NVML nor nvidia-smi.
+        if jetson_nodes(case) or nvidia_nodes(case):
+            return Answer(
+                YES, "a Jetson's driver is part of its system, and its device nodes are there", ("device.nodes",)
+            )
+        return Answer(UNCLEAR, "no device node of the Jetson's GPU is seen", ("device.nodes",))
     if case.fact("driver.nvml_library").is_absent and case.fact("driver.smi_path").is_absent:
         return Answer(NO, "there is neither an NVML library nor nvidia-smi", ("driver.nvml_library", "driver.smi_path"))
     return Answer(UNCLEAR, "neither NVML nor nvidia-smi could be asked", ("driver.nvml_version", "driver.smi_version"))

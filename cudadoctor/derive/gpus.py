@@ -56,15 +56,21 @@ def gpus(case: Case) -> tuple[Gpu, ...]:
     that are lent to virtual machines are left out.
     """
     found = _from_nvml(case) or _from_smi(case)
-    seen = {gpu.pci_address for gpu in found if gpu.pci_address}
+    on_bus = [_from_pci(case, entry) for entry in _pci_entries(case)]
     # NVML leaves out cards that it cannot use; they are in the machine all the same.
-    rest = [_from_pci(case, entry) for entry in _pci_entries(case) if entry.get("address") not in seen]
+    rest = list(on_bus)
+    for position, gpu in enumerate(found):
+        same = next((card for card in on_bus if card.pci_address == gpu.pci_address), None)
+        if same is not None:
+            found[position] = _completed(gpu, same)
+            rest = [card for card in rest if card is not same]
     # A lost card tells no address, and an old table cuts it off: as many cards of the bus are the same cards.
     for position, gpu in enumerate(found):
         if gpu.pci_address is None and rest:
-            alike = next((other for other in rest if other.label == gpu.label), rest[0])
-            rest.remove(alike)
-            found[position] = _with_place(gpu, alike)
+            same = next((card for card in rest if card.label == gpu.label), rest[0])
+            if same.label == gpu.label or len(rest) == 1:
+                found[position] = _completed(gpu, same)
+            rest = [card for card in rest if card is not same]
     found += rest
     if not found:
         found = _from_procfs(case) or _from_registry(case)
@@ -75,22 +81,19 @@ def _pci_entries(case: Case) -> list[dict[str, Any]]:
     return [entry for entry in case.value("pci.gpus", []) if entry.get("driver") not in LENT_TO_GUESTS]
 
 
-def _with_place(gpu: Gpu, on_bus: Gpu) -> Gpu:
-    """A card that NVML or nvidia-smi counts without telling which it is, with what the bus tells."""
-    if gpu.lost:
-        # NVML counts it and says no more of it: all is the bus' word.
-        capability = gpu.compute_capability if gpu.compute_capability.is_known else on_bus.compute_capability
-        label = on_bus.label if gpu.label == f"GPU {gpu.index}" else gpu.label
-        return replace(
-            gpu,
-            label=label,
-            compute_capability=capability,
-            pci_address=on_bus.pci_address,
-            pci_device_id=on_bus.pci_device_id,
-            bound_driver=on_bus.bound_driver,
-            facts=(*gpu.facts, *on_bus.facts),
-        )
-    return gpu
+def _completed(gpu: Gpu, on_bus: Gpu) -> Gpu:
+    """A card that NVML or nvidia-smi lists, with what they did not tell and the bus does."""
+    capability = gpu.compute_capability if gpu.compute_capability.is_known else on_bus.compute_capability
+    learned = capability is not gpu.compute_capability or gpu.pci_address is None
+    return replace(
+        gpu,
+        label=on_bus.label if gpu.label == f"GPU {gpu.index}" else gpu.label,
+        compute_capability=capability,
+        pci_address=on_bus.pci_address,
+        pci_device_id=gpu.pci_device_id or on_bus.pci_device_id,
+        bound_driver=on_bus.bound_driver,
+        facts=tuple(dict.fromkeys((*gpu.facts, *on_bus.facts))) if learned else gpu.facts,
+    )
 
 
 def presence(case: Case) -> Presence:
@@ -139,7 +142,6 @@ def _presence_in_wsl(case: Case) -> Presence:
 
 def _from_nvml(case: Case) -> list[Gpu]:
     count = case.value("gpu.count", 0)
-    bound = {entry.get("address"): entry.get("driver") for entry in _pci_entries(case)}
     found = []
     for index in range(count):
         prefix = f"gpu.{index}."
@@ -158,13 +160,11 @@ def _from_nvml(case: Case) -> list[Gpu]:
                 index=index,
                 pci_address=address,
                 pci_device_id=device_id,
-                bound_driver=bound.get(address),
+                bound_driver=None,
                 lost=bool(case.value(prefix + "lost", False)),
                 name_is_cut=False,
                 facts=tuple(
-                    prefix + key
-                    for key in ("name", "compute_capability")
-                    if not case.fact(prefix + key).is_unknown
+                    prefix + key for key in ("name", "compute_capability") if not case.fact(prefix + key).is_unknown
                 )
                 or ("gpu.count",),
             )

@@ -7,28 +7,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
 
-# Containers that share the host's kernel and see their own /dev and /lib.
-_CONTAINERS = ("docker", "podman", "apptainer", "singularity", "kubernetes", "containerd", "lxc", "systemd-nspawn")
+# Nodes of a Jetson's GPU, which is on the chip and on no PCI bus.
+_JETSON_NODES = ("/dev/nvgpu", "/dev/nvhost-", "/dev/nvmap")
 
 
 def in_container(case: Case) -> bool:
     """Whether the process surely runs in a container; a kind that is unknown or absent counts as no."""
-    return case.value("system.container") in _CONTAINERS or case.value("system.container") == "container"
+    return case.fact("system.container").is_known
 
 
 def in_wsl(case: Case) -> bool:
     return case.fact("system.wsl").is_known
 
 
+def on_jetson(case: Case) -> bool:
+    """Whether this is a Jetson, also where a container hides the release file: kernel and device nodes show through."""
+    return (
+        case.fact("system.jetson").is_known
+        or str(case.value("system.kernel_release", "")).endswith("-tegra")
+        or bool(jetson_nodes(case))
+    )
+
+
+def in_job(case: Case) -> bool:
+    """Whether the process surely runs in a job of a scheduler."""
+    return bool(case.value("scheduler.in_job", False))
+
+
 def on_own_linux(case: Case) -> bool:
     """Whether kernel, modules and packages that are seen are those of a Linux machine of its own: no container, no
     WSL, no Jetson (whose driver is part of its system image)."""
-    return (
-        case.value("system.os") == "linux"
-        and not in_container(case)
-        and not in_wsl(case)
-        and not case.fact("system.jetson").is_known
-    )
+    return case.value("system.os") == "linux" and not in_container(case) and not in_wsl(case) and not on_jetson(case)
 
 
 def nvidia_nodes(case: Case) -> list[dict[str, Any]]:
@@ -41,10 +50,16 @@ def nvidia_nodes(case: Case) -> list[dict[str, Any]]:
     ]
 
 
+def jetson_nodes(case: Case) -> list[dict[str, Any]]:
+    """The device nodes of a Jetson's GPU."""
+    return [node for node in case.value("device.nodes", []) if str(node.get("path", "")).startswith(_JETSON_NODES)]
+
+
 def driver_software(case: Case) -> bool:
     """Whether anything of a driver is installed: packages, libraries, nvidia-smi, or module files."""
     return bool(
         case.value("driver.packages")
+        or case.fact("driver.windows_version").is_known
         or case.fact("driver.library_version").is_known
         or case.fact("driver.smi_path").is_known
         or case.fact("driver.nvml_library").is_known
