@@ -78,6 +78,16 @@ _UUID = re.compile(r"\b(GPU|MIG)-([0-9a-fA-F]{6,8}(?:-[0-9a-fA-F]{4,12}){0,4})(?
 _MOUNT_SERVER = re.compile(r"(?m)(?<=\s)[A-Za-z0-9.\-]{2,}:(?=/[^/])")
 
 
+# A row of nvidia-smi's process list: GPU, instances, process id and kind, then the program's name and its memory.
+_SMI_PROCESS = re.compile(
+    r"^(\|\s+\d+\s+(?:(?:N/A|\d+)\s+){0,2}\d+\s+[A-Z](?:\+[A-Z])*\s+)(\S.*?)(\s+(?:\d+MiB|N/A|ERR!)\s*\|)$"
+)
+
+
+def _unnamed(row: re.Match[str]) -> str:
+    return row.group(1) + "program".ljust(len(row.group(2)))[: len(row.group(2))] + row.group(3)
+
+
 class Redactor:
     """Replaces; the same thing by the same thing for as long as it lives."""
 
@@ -124,7 +134,7 @@ class Redactor:
     def path(self, path: str) -> str:
         """A path, or a text with paths in it: names of people."""
         if self._home is not None and self._home in path:
-            path = re.sub(re.escape(self._home) + r"(?![\w.-])", self._neutral_home(), path)
+            path = re.sub(re.escape(self._home) + r"(?![\w.-])", lambda _: self._neutral_home(), path)
         path = _HOMES.sub(self._neutral, path)
         path = _WINDOWS_HOMES.sub(self._neutral, path)
         if self._name_in_path is not None:
@@ -196,6 +206,8 @@ class Redactor:
         return match.group(0) if before[start:].lower().startswith(_SYSTEM_FOLDERS) else USER
 
     def _uuid(self, match: re.Match[str]) -> str:
+        if re.fullmatch("[0-]+[1-9]?[0-9]{0,2}", match.group(2)):
+            return match.group(0)  # one of ours
         number = self._uuids.setdefault(match.group(2).lower(), len(self._uuids) + 1)
         digits = re.sub("[0-9a-fA-F]", "0", match.group(2))
         shown = str(number)
@@ -249,7 +261,17 @@ class Redactor:
             return {self.path(path): entry for path, entry in content.items()}
         if section in ("links", "real_paths"):
             return {self.path(path): self._in_answer(entry) for path, entry in content.items()}
+        if section == "programs":
+            return [self._program(entry) for entry in content]
         return self.plain(content)
+
+    def _program(self, entry: Mapping[str, Any]) -> Any:
+        if "nvidia-smi" in entry["argv"][0] and "stdout" in entry:
+            entry = dict(entry)
+            lines = entry["stdout"] if isinstance(entry["stdout"], list) else [entry["stdout"]]
+            lines = [_SMI_PROCESS.sub(_unnamed, line) for line in lines]
+            entry["stdout"] = lines if isinstance(entry["stdout"], list) else lines[0]
+        return self.plain(entry)
 
     def _in_answer(self, entry: Any) -> Any:
         return self.path(entry) if isinstance(entry, str) else entry
