@@ -35,6 +35,9 @@ class Venv:
                 archive.extractall(self.site_packages)
                 info = next(n.split("/")[0] for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
             (self.site_packages / info / "INSTALLER").write_text("pip\n")
+            # Recorded, as pip does: what RECORD does not name stays behind when the package is uninstalled.
+            with (self.site_packages / info / "RECORD").open("a") as record:
+                record.write(f"{info}/INSTALLER,,\n")
         return self
 
     def installed(self) -> dict[str, str]:
