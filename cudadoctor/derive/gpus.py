@@ -116,6 +116,10 @@ def presence(case: Case) -> Presence:
         return Presence(NONE, "macOS has no CUDA", ("system.os",))
     inventory = "windows.gpus" if os_name == "windows" else "pci.gpus"
     bus = case.fact(inventory)
+    sign = _sign_of_a_driver(case)
+    if sign:
+        # A driver that runs was loaded for a card, whatever the bus shows of it.
+        return Presence(UNCLEAR, "a driver is at work, and no source shows its GPU", (sign, inventory))
     if bus.is_known and bus.get() and inventory == "pci.gpus":
         holder = bus.get()[0].get("driver")
         return Presence(NONE, f"the NVIDIA GPU is held for virtual machines ({holder})", (inventory,))
@@ -124,6 +128,22 @@ def presence(case: Case) -> Presence:
     if bus.is_absent and case.fact("driver.nvml_library").is_absent and not case.value("device.nodes", []):
         return Presence(NONE, "no PCI bus, no NVIDIA library and no NVIDIA device node", (inventory, "device.nodes"))
     return Presence(UNCLEAR, bus.reason or "the machine's devices could not be listed", (inventory,))
+
+
+# NVML's codes for "no driver is loaded" and "no library": all others come from a driver that is there.
+_NVML_WITHOUT_DRIVER = (9, 12)
+_SMI_WITHOUT_DRIVER = ("no-driver", "no-library", "no-devices", "unreadable")
+
+
+def _sign_of_a_driver(case: Case) -> str:
+    """The name of a fact that shows a loaded driver, or an empty text."""
+    if case.value("driver.nvml_unresponsive", False):
+        return "driver.nvml_unresponsive"
+    if case.fact("driver.nvml_error").is_known and case.value("driver.nvml_error") not in _NVML_WITHOUT_DRIVER:
+        return "driver.nvml_error"
+    if case.fact("driver.smi_failure").is_known and case.value("driver.smi_failure") not in _SMI_WITHOUT_DRIVER:
+        return "driver.smi_failure"
+    return "driver.module_loaded" if case.value("driver.module_loaded", False) else ""
 
 
 def _presence_in_wsl(case: Case) -> Presence:

@@ -7,7 +7,6 @@ compatibility, and a container runtime that fails leaves empty files or links th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
@@ -26,10 +25,6 @@ COMPAT = "compat"
 EMPTY = "empty"
 DANGLING = "dangling"
 
-# libcuda of a driver has 8 MiB and more since R340, the toolkit's stub less than a tenth of a MiB.
-_STUB_SIZE = 1 << 20
-
-_VERSION = re.compile(r"\.so\.([0-9]{3,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)\Z", re.ASCII)
 
 
 def look(system: System) -> dict[str, Fact[Any]]:
@@ -86,7 +81,7 @@ def _libraries(system: System, soname: str) -> Fact[list[dict[str, Any]]]:
             if real_path not in seen and not _is_of_another_machine(system, real_path):
                 seen.add(real_path)
                 version = _version_of(real_path)
-                kind = _kind(soname, path, real_path, status.get().size, version)
+                kind = _kind(path, real_path, status.get().size)
                 libraries.append(_entry(path, real_path, found_by, kind, version))
     if unread is not None and not libraries:
         return unknown(unread.reason, unread.source)
@@ -102,7 +97,7 @@ def _candidates(system: System, soname: str) -> Iterator[tuple[str, Any]]:
     variable = system.variable("LD_LIBRARY_PATH")
     if variable.is_unknown:
         yield "", variable
-    for folder in re.split("[:;]", variable.value or ""):
+    for folder in (variable.value or "").replace(";", ":").split(":"):
         if folder.startswith("/"):
             yield f"{folder.rstrip('/')}/{soname}", "LD_LIBRARY_PATH"
     cached = system.cached_libraries([soname])
@@ -147,11 +142,14 @@ def _is_of_another_machine(system: System, path: str) -> bool:
 
 
 def _version_of(path: str) -> Optional[str]:
-    found = _VERSION.search(path)
-    return found.group(1) if found else None
+    """libcuda.so.535.183.01 -> 535.183.01."""
+    from cudadoctor.parse.versions import is_driver_version
+
+    version = path.rpartition("/")[2].partition(".so.")[2]
+    return version if len(version.partition(".")[0]) >= 3 and is_driver_version(version) else None
 
 
-def _kind(soname: str, path: str, real_path: str, size: int, version: Optional[str]) -> str:
+def _kind(path: str, real_path: str, size: int) -> str:
     if size == 0:
         return EMPTY
     parts = [*path.split("/"), *real_path.split("/")]
@@ -161,8 +159,7 @@ def _kind(soname: str, path: str, real_path: str, size: int, version: Optional[s
         return "wsl"
     if any(part == "compat" or part.startswith("cuda-compat") for part in parts):
         return COMPAT
-    if soname == CUDA and version is None and size < _STUB_SIZE:
-        return STUB
+    # A stub that was copied elsewhere cannot be told from a small library of another maker; only the folder convicts.
     return DRIVER
 
 

@@ -58,9 +58,9 @@ CASES: list[tuple[str, dict[str, Any], Any, Any]] = [
         "535.183.01",
     ),
     (
-        "a stub that somebody copied into the system's folder is known by its size",
+        "a small library without a version, outside of a stubs folder: nothing convicts it of being a stub",
         {"status": {f"{LIB}/libcuda.so.1": {"size": 40_000}}},
-        [found(f"{LIB}/libcuda.so.1", f"{LIB}/libcuda.so.1", "default", "stub")],
+        [found(f"{LIB}/libcuda.so.1", f"{LIB}/libcuda.so.1", "default", "driver")],
         ABSENT,
     ),
     (
