@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Optional
 
@@ -14,6 +15,7 @@ from cudadoctor.model import MACHINE
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
 from cudadoctor.plan import make_plan
+from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import MatrixInfo, View
 
@@ -49,7 +51,18 @@ def view_of(
         fail_on=fail_on,
         tool_version=__version__,
         style=style or Style(),
+        again=again(machine),
     )
+
+
+def again(machine: Machine) -> str:
+    """The options that mean the same machine to another command, to be pasted."""
+    words = []
+    for option, value in (("--facts", machine.facts_file), ("--replay", machine.replay), ("--python", machine.python)):
+        words += [option, value] if value is not None else []
+    for assumption in machine.assume:
+        words += ["--assume", assumption]
+    return quote(words, POWERSHELL if os.name == "nt" else POSIX) if words else ""
 
 
 def exit_code(report: Report, fail_on: str, unknown_ok: bool, retry_code: Optional[int]) -> int:

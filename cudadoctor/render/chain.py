@@ -76,16 +76,26 @@ def _gpu(*parts: Optional[str]) -> str:
     return ", ".join(part for part in parts if part)
 
 
+def _named(facts: Facts) -> tuple[list[str], str]:
+    """Product names by the best source other than NVML and nvidia-smi, and that source."""
+    models = [str(entry["model"]) for entry in facts.value("procfs.gpus", []) if entry.get("model")]
+    if models:
+        return models, facts["procfs.gpus"].source
+    names = []
+    for entry in facts.value("windows.gpus", []):
+        name = str(entry.get("name") or "display adapter")
+        if entry.get("vendor_id") == "10de" or "NVIDIA" in name:
+            # Without NVIDIA's driver Windows calls every card by the name of its own.
+            names.append(name if "NVIDIA" in name else f"{name} (10de:{entry.get('device_id')})")
+    return names, facts["windows.gpus"].source
+
+
 def gpu_names(facts: Facts) -> list[str]:
     """The GPUs' product names, by the best source there is; empty where none is known."""
     count = facts.value("gpu.count", 0)
     if count:
         return [facts.value(f"gpu.{n}.name") or "GPU" for n in range(count)]
-    for fact, key in (("smi.gpus", "name"), ("procfs.gpus", "model"), ("windows.gpus", "name")):
-        names = [str(entry[key]) for entry in facts.value(fact, []) if entry.get(key)]
-        if names:
-            return names
-    return []
+    return [str(entry["name"]) for entry in facts.value("smi.gpus", []) if entry.get("name")] or _named(facts)[0]
 
 
 def driver_version(facts: Facts) -> Optional[Fact[Any]]:
@@ -127,11 +137,11 @@ def _gpus(facts: Facts) -> Optional[Described]:
             name = str(entry.get("name") or "GPU") + ("..." if entry.get("truncated") else "")
             texts.append(_gpu(name, size(memory) if memory else None, sm(capability) if capability else None))
         return Described(_grouped(texts), facts["smi.gpus"].source)
-    for fact, key in (("procfs.gpus", "model"), ("windows.gpus", "name")):
-        names = [str(entry[key]) for entry in facts.value(fact, []) if entry.get(key)]
-        if names:
-            return Described(_grouped(names), facts[fact].source)
-    if facts["pci.gpus"].is_known:
+    names, source = _named(facts)
+    if names:
+        return Described(_grouped(names), source)
+    # WSL shows no device of the host's on its own bus.
+    if facts["pci.gpus"].is_known and not facts["system.wsl"].is_known:
         return Described(_on_the_bus(facts["pci.gpus"].get()), facts["pci.gpus"].source)
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from cudadoctor.model import FAIL, INFO, PASS, WARNING, Evidence, Fact, Facts
@@ -27,6 +28,15 @@ def ok_sentence(view: View) -> str:
     counts = [_count(report, WARNING, "warning"), _count(report, INFO, "hint")]
     noted = " and ".join(count for count in counts if count)
     return f"{text} ({noted} below)" if noted else text
+
+
+_HOME = re.compile(r"/home/[^/]+|/root|/Users/[^/]+|[A-Za-z]:\\Users\\[^\\]+")
+
+
+def home_of(facts: Facts) -> str:
+    """The user's home, where the patient's interpreter lies in it; else empty."""
+    found = _HOME.match(str(facts.value("python.executable", "")))
+    return found.group() if found else ""
 
 
 def _unjudged(facts: Facts) -> str:
@@ -57,6 +67,14 @@ def shown_value(fact: Fact[Any], item: Evidence) -> str:
     return value_text(item.fact, item.value)
 
 
+# Keys of entries of facts that hold bytes.
+_BYTES = {"size", "initial", "maximum", "memory", "memory_total", "memory_used"}
+
+
+def _entry(key: str, value: Any) -> str:
+    return size(value) if key in _BYTES and type(value) is int else value_text("", value)
+
+
 def value_text(name: str, value: Any) -> str:
     """A fact's value in one line, with its unit."""
     spec = spec_of(name)
@@ -72,5 +90,5 @@ def value_text(name: str, value: Any) -> str:
             value_text("", entry) for entry in value
         ) or "none"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {value_text('', entry)}" for key, entry in value.items() if entry is not None)
+        return ", ".join(f"{key} {_entry(key, entry)}" for key, entry in value.items() if entry is not None)
     return str(value) if value != "" else "(empty)"

@@ -23,6 +23,8 @@ def needs_text(step: FixStep) -> str:
     words = []
     for need in step.needs:
         kind, _, amount = need.partition(":")
+        if kind == step.kind:
+            continue  # a reboot needs a reboot
         if kind == "download":
             words.append(f"downloads {size(int(amount))}" if amount.isdigit() else "a download")
         else:

@@ -21,7 +21,7 @@ from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_UNUSABLE, rank
 from cudadoctor.parse.record import NamedTuple
 from cudadoctor.render.chain import CHAIN, Described, Link, subject_of
-from cudadoctor.render.sentences import ok_sentence, shown_value
+from cudadoctor.render.sentences import home_of, ok_sentence, shown_value
 from cudadoctor.render.steps import step_lines
 from cudadoctor.render.style import Style, clean, columns, wrap
 from cudadoctor.render.view import View
@@ -30,7 +30,8 @@ from cudadoctor.render.view import View
 _WORDS = ("FAIL", "BUG", "????", "warn", "info", "ok", "skip")
 
 # More steps than this are left to `cudadoctor fix`, and more lines of one value to `cudadoctor facts`.
-_MOST_STEPS = 3
+_MOST_STEPS = 5
+_MOST_EXPLAINED = 3
 _MOST_VALUE_LINES = 3
 
 
@@ -76,6 +77,7 @@ class _Text:
         self.by_id = {outcome.rule: outcome for outcome in view.report.outcomes}
         self.headline, self.verdict = self._verdict()
         self.shown: set[str] = set()
+        self.home = home_of(view.report.facts)
 
     def lines(self) -> Iterator[str]:
         yield from self._head()
@@ -182,7 +184,8 @@ class _Text:
             count = f"{len(item.value)} entries" if isinstance(item.value, (list, dict)) else f"{len(value)} letters"
             text = f"{item.fact}: {count} (see `cudadoctor facts`)"
         # Of a fact that is unknown without a source, the reason is all there is, and it is said already.
-        source = item.source if item.source not in text else ""
+        reason = self.report.facts[item.fact].reason
+        source = item.source if item.value is not None or item.source != reason else ""
         return _Note(text, source, keep=True)
 
     # -- what else was found ----------------------------------------------------------------------------------------
@@ -212,7 +215,7 @@ class _Text:
 
     def _laid_out(self, note: _Note, indent: int) -> Iterator[str]:
         room = self.style.width - indent
-        right = clean(self._homely(note.right))
+        right = clean(self._homely(self._place(note.right)))
         note = note._replace(text=self._homely(note.text))
         lines = wrap(clean(note.text), room)
         if note.tight and columns(lines[-1]) + 2 + columns(right) > room:
@@ -224,13 +227,22 @@ class _Text:
             return
         yield lines[-1]
         if right and (note.keep or note.tight or self.style.verbose):
-            for text in wrap("from " + right, room - 2):
+            # A path that is too long for one line is cut up, and gains nothing from a word before it.
+            below = "from " + right if columns(right) + 5 <= room - 2 else right
+            for text in wrap(below, room - 2):
                 yield "  " + self.style.paint("source", text)
 
     def _homely(self, text: str) -> str:
         """The user's home as `~`."""
-        home = self.view.home
+        home = self.view.home or self.home
         return text.replace(home + "/", "~/").replace(home + "\\", "~\\") if home else text
+
+    def _place(self, source: str) -> str:
+        """A source with the environment's own folder left out, which the line about Python names."""
+        for folder in self.report.facts.value("python.site_packages", []):
+            if not self.style.verbose and source.startswith((folder + "/", folder + "\\")):
+                return "site-packages" + source[len(folder) :]
+        return source
 
     def _tally(self) -> Iterator[str]:
         left = [outcome for outcome in self.report.outcomes if outcome.rule not in self.shown]
@@ -260,12 +272,17 @@ class _Text:
                 yield ("fix   " if place == number == 0 else "      ") + text
         for sentence in _unique(text for outcome in roots for text in outcome.not_helping):
             yield from _hanging("not   ", self._homely(sentence), self.style.width)
-        more = [f"cudadoctor explain {outcome.rule}" for outcome in roots[:_MOST_STEPS]]
+        more = [f"cudadoctor explain {outcome.rule}" for outcome in roots[:_MOST_EXPLAINED]]
         if self.view.steps:
             count = len(self.view.steps)
-            more.append("cudadoctor fix" + (f" (all {count} steps)" if count > len(cures[:_MOST_STEPS]) else ""))
-        if more:
-            yield from _hanging("more  ", "; ".join(more), self.style.width)
+            again = f" {self.view.again}" if self.view.again else ""
+            more.append(
+                f"cudadoctor fix{again}" + (f" (all {count} steps)" if count > len(cures[:_MOST_STEPS]) else "")
+            )
+        # Commands must stay in one piece: on one line together, or one on each.
+        lines = ["; ".join(more)] if len("; ".join(more)) <= self.style.width - 6 else more
+        for number, line in enumerate(lines):
+            yield ("more  " if number == 0 else "      ") + clean(line)
 
 
 def _weight(outcome: Outcome) -> int:

@@ -19,7 +19,8 @@ class MatrixInfo(NamedTuple):
 
 class View(NamedTuple):
     """Everything that a format may show. `exit` is the status with which the command ends; `home` is the user's home,
-    which is shown as `~` on the screen (empty: not known)."""
+    which is shown as `~` on the screen (empty: as the facts have it); `again` holds the options that mean the same
+    machine."""
 
     report: Report
     exit: int
@@ -30,6 +31,7 @@ class View(NamedTuple):
     tool_version: str = ""
     style: Style = Style()
     home: str = ""
+    again: str = ""
 
     @property
     def matrix_age_days(self) -> Optional[int]:

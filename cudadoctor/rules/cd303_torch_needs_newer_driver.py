@@ -18,7 +18,7 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.derive.driver import cuda_ceiling, numbering, version, version_fact
+from cudadoctor.derive.driver import numbering, version, version_fact
 from cudadoctor.derive.wheel import CUDA, UNCLEAR, torch_build
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
@@ -60,6 +60,4 @@ def judge(case: Case) -> Outcome:
         )
     if verdict.answer == "unknown":
         return case.undecided(verdict.reason, evidence)
-    ceiling = case.derived(cuda_ceiling)
-    shown = f'; nvidia-smi\'s "CUDA {ceiling.get()}" is its ceiling, not what is installed' if ceiling.is_known else ""
-    return case.passed(f"driver {driver.get()} serves every CUDA {major}.x build{shown}", evidence)
+    return case.passed(f"driver {driver.get()} serves every CUDA {major}.x build", evidence)

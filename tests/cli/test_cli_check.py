@@ -123,6 +123,12 @@ def test_colour_is_for_terminals_and_who_asks(run: Run, facts_file: FactsFile) -
     assert "\x1b" not in run("check", "--facts", path, "--color", "always", "--format", "json").out
 
 
+def test_what_to_do_next_is_about_the_same_machine(run: Run, facts_file: FactsFile) -> None:
+    path = facts_file(CPU)
+    text = run("check", "--facts", path, "--assume", "system.is_admin=true").out
+    assert f"cudadoctor fix --facts {path} --assume system.is_admin=true" in text.replace('"', "")
+
+
 def report(*failures: tuple[str, str]) -> Report:
     """Failing outcomes by severity and blame."""
     outcomes = [

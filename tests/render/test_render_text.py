@@ -273,10 +273,56 @@ def test_a_step_by_hand_shows_its_instructions() -> None:
 
 
 def test_many_steps_are_left_to_fix() -> None:
-    steps = tuple(FixStep(f"s{n}", f"Step {n}", "setting", ("true", str(n))) for n in range(5))
+    steps = tuple(FixStep(f"s{n}", f"Step {n}", "setting", ("true", str(n))) for n in range(7))
     text = screen(view(*replaced(outcome("CD302", "fail", "x")), roots=("CD302",), steps=steps))
-    assert "true 2" in text and "true 3" not in text
-    assert "cudadoctor fix (all 5 steps)" in text
+    assert "true 4" in text and "true 5" not in text
+    assert "cudadoctor fix (all 7 steps)" in text
+
+
+def test_commands_to_go_on_with_stay_in_one_piece() -> None:
+    shown = view(*replaced(outcome("CD302", "fail", "x")), roots=("CD302",), steps=(CPU_STEP,))
+    again = "--replay " + "long/" * 20 + "folder"
+    assert screen(shown).endswith("more  cudadoctor explain CD302; cudadoctor fix\n")
+    assert screen(shown._replace(again=again)).endswith(
+        f"more  cudadoctor explain CD302\n      cudadoctor fix {again}\n"
+    )
+
+
+def test_the_environments_own_folder_is_left_out_of_sources() -> None:
+    site = linux().facts.value("python.site_packages")[0]
+    evidence = (Evidence("torch.version", "2.6.0+cpu", f"{site}/torch/version.py"),)
+    shown = view(*replaced(outcome("CD302", "fail", "x", evidence=evidence)), roots=("CD302",))
+    assert re.search(r"torch\.version: 2\.6\.0\+cpu +site-packages/torch/version\.py$", screen(shown), re.M)
+    assert "~/proj/.venv/lib/python3.12/" in screen(shown._replace(style=Style(verbose=True)))
+
+
+@pytest.mark.parametrize(
+    "changes, line",
+    [
+        ({}, "NVIDIA GeForce RTX 4090, 24 GiB, sm_89"),
+        ({"gpu.0.lost": True}, "NVIDIA GeForce RTX 4090, 24 GiB, sm_89, LOST"),
+        ({"gpu.0.memory_total": GONE, "gpu.0.compute_capability": GONE}, "NVIDIA GeForce RTX 4090"),
+        ({"gpu.count": GONE}, "NVIDIA GeForce RTX 4090, 24 GiB, sm_89"),
+        ({"gpu.count": GONE, "smi.gpus": GONE}, "NVIDIA GeForce RTX 4090"),
+        ({"gpu.count": GONE, "smi.gpus": GONE, "procfs.gpus": GONE}, "NVIDIA device 10de:2684, used by nvidia"),
+        (
+            {"gpu.count": GONE, "smi.gpus": GONE, "procfs.gpus": GONE, "pci.gpus": []},
+            "no NVIDIA GPU on the PCI bus",
+        ),
+    ],
+)
+def test_the_gpu_by_the_best_source_there_is(changes: dict[str, object], line: str) -> None:
+    text = screen(view(*healthy(), machine=linux().set(changes)))
+    assert re.search(rf"^  ok    GPU       {re.escape(line)}(  |$)", text, re.M)
+
+
+def test_equal_gpus_are_counted() -> None:
+    machine = linux()
+    for index in range(4):
+        machine = machine.gpu("NVIDIA A100-SXM4-80GB", "8.0", 80, index=index)
+    shown = view(*healthy(), machine=machine)
+    assert "4x NVIDIA A100-SXM4-80GB, 80 GiB, sm_80" in screen(shown)
+    assert first_line(shown) == "OK    torch 2.14.1+cu130 runs on 4x NVIDIA A100-SXM4-80GB, driver 580.95.05"
 
 
 def test_ignored_checks_stand_there_with_their_reason() -> None:
