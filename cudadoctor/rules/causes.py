@@ -8,6 +8,7 @@ NO_ANSWERING_DRIVER = (
     "CD705",
     "CD701",
     "CD703",
+    "CD113",
     "CD102",
     "CD104",
     "CD103",

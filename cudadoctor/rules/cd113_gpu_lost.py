@@ -1,0 +1,92 @@
+"""A GPU has fallen off the bus
+
+What it checks
+    Whether NVML or nvidia-smi say that a GPU is lost, or the kernel log says that one has fallen off the bus.
+
+Why it matters
+    The card no longer answers, and programs that use it end in errors. The other cards of the machine go on working as
+    long as nothing asks for all of them.
+
+How to fix
+    End what uses the GPUs and power the machine off and on again. If it comes back: the power cables, the seat or
+    riser of the card, its temperature, and the slot; in a server, report it to whoever runs the hardware.
+
+References
+    https://docs.nvidia.com/deploy/xid-errors/
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.gpus import gpus
+from cudadoctor.derive.kernel_log import events
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD113",
+    name="gpu-lost",
+    title="A GPU has fallen off the bus",
+    severity=ERROR,
+    blame=MACHINE,
+    precedence=5,
+)
+
+_NVML_LOST = 15  # NVML_ERROR_GPU_IS_LOST
+
+
+def judge(case: Case) -> Outcome:
+    found = case.derived(gpus)
+    for gpu in found:
+        if gpu.lost:
+            which = f"GPU {gpu.index}" if gpu.index is not None else gpu.label
+            fact = f"gpu.{gpu.index}.lost" if case.fact(f"gpu.{gpu.index}.lost").is_known else "smi.gpus"
+            effect: dict[str, object] = {fact: False}
+            if fact == "smi.gpus":
+                effect = {fact: [dict(entry, lost=False) for entry in case.value("smi.gpus", [])]}
+            return _failed(case, f"{which} has fallen off the bus: the driver says that it is lost", (fact,), effect)
+    said = {
+        name: None
+        for name, hit in (
+            ("driver.nvml_error", case.value("driver.nvml_error") == _NVML_LOST),
+            ("driver.smi_failure", case.value("driver.smi_failure") == "gpu-lost"),
+        )
+        if hit
+    }
+    if said:
+        return _failed(case, "a GPU has fallen off the bus: the driver says that it is lost", tuple(said), dict(said))
+    if events(case, "off-the-bus") and not (found and all(gpu.index is not None for gpu in found)):
+        return _failed(
+            case,
+            "a GPU has fallen off the bus, says the kernel log",
+            ("kernel.log_events",),
+            {"kernel.log_events": []},
+            LIKELY,
+        )
+    shown = [gpu for gpu in found if gpu.index is not None]
+    if shown:
+        return case.passed("every GPU answers", shown[0].facts)
+    if case.fact("gpu.count").is_unknown and case.fact("smi.gpus").is_unknown:
+        return case.undecided("neither NVML nor nvidia-smi was asked", ("gpu.count", "smi.gpus"))
+    return case.skipped("the driver shows no GPU")
+
+
+def _failed(
+    case: Case, message: str, evidence: tuple[str, ...], effect: dict[str, object], certainty: str = CERTAIN
+) -> Outcome:
+    return case.failed(
+        message,
+        evidence,
+        certainty=certainty,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Power the machine off and on again",
+                    "text": "End what uses the GPUs, shut down, switch the power off and on. If the card is lost again, "
+                    "check its power cables, its seat and its temperature; try another slot.",
+                    "kind": "reboot",
+                    "effect": effect,
+                },
+            ),
+        ),
+        not_helping=("installing the driver or torch again: the card itself does not answer",),
+    )

@@ -1,0 +1,28 @@
+"""CD113: a GPU that has fallen off the bus."""
+
+from __future__ import annotations
+
+from cudadoctor.testing import fails, linux, passes, skips, unknown_when
+
+RULE = "CD113"
+
+TWO = linux().gpu("NVIDIA A100-SXM4-80GB", "8.0", 80, device_id="20b2", index=1)
+OFF_THE_BUS = [{"kind": "off-the-bus", "text": "NVRM: GPU 0000:02:00.0: GPU has fallen off the bus.", "values": {}}]
+
+CASES = [
+    passes("every card answers", TWO),
+    passes("an old line in the log, and every card answers again", TWO.set({"kernel.log_events": OFF_THE_BUS})),
+    fails("NVML says that the second is lost", TWO.set({"gpu.1.lost": True}), says="GPU 1", certainty="certain"),
+    fails("nvidia-smi and NVML refuse for a lost GPU", linux().driver_fails(15, "gpu-lost", 15), blame="machine"),
+    fails(
+        "only the kernel log says so, and the driver does not answer",
+        linux().driver_fails(999, "unknown-error", 255).set({"kernel.log_events": OFF_THE_BUS}),
+        certainty="likely",
+        fix="manual",
+    ),
+    skips("no driver that could lose one", linux().no_driver()),
+    unknown_when(
+        "nobody asked the driver",
+        linux().driver_fails(9, "no-driver", 9).unknown("gpu.count", "smi.gpus", "pci.gpus"),
+    ),
+]
