@@ -81,7 +81,7 @@ def _failed(
                 "manual",
                 {
                     "title": "Power the machine off and on again",
-                    "text": "End what uses the GPUs, shut down, switch the power off and on. If the card is lost again, "
+                    "text": "End what uses the GPUs, shut down, switch the power off and on. If it is lost again, "
                     "check its power cables, its seat and its temperature; try another slot.",
                     "kind": "reboot",
                     "effect": effect,
