@@ -85,10 +85,10 @@ def _patient(system: System) -> Patient:
         chosen_by = ASKED
     else:
         chosen, chosen_by = _activated(system)
-    at_hand = _at_hand(system, is_decided=chosen is not None)
+    at_hand, unreadable = _at_hand(system, is_decided=chosen is not None)
     if chosen is None:
         if not at_hand:
-            nothing = _nothing_at_hand(system)
+            nothing = unreadable or _nothing_at_hand(system)
             return Patient(nothing, nothing, ())
         without_torch = [one for one in at_hand if one.chosen_by != DOT_VENV] or at_hand
         best = next((one for one in at_hand if one.torch.is_known), without_torch[0])
@@ -237,14 +237,18 @@ def python_on_path(system: System) -> Fact[str]:
     return system.once(_python_on_path)
 
 
-def _at_hand(system: System, is_decided: bool) -> list[Candidate]:
-    """Environments that nobody activated by name, in the order in which they are considered."""
+def _at_hand(system: System, is_decided: bool) -> tuple[list[Candidate], Optional[Fact[Any]]]:
+    """Environments that nobody activated by name, in the order in which they are considered; and why the first that
+    could not be read could not be."""
     p = system.once(paths)
     found: list[Candidate] = []
+    unreadable: list[Fact[Any]] = []
     seen: set[str] = set()
 
     def add(chosen_by: str, executable: Optional[str], may_ask: bool) -> bool:
         environment = read_environment(system, executable, may_ask) if executable else absent("")
+        if environment.is_unknown and not environment.reason.startswith(NOT_PYTHON):
+            unreadable.append(unknown(environment.reason, environment.source))
         if not environment.is_known or environment.get().kind == TOOL:
             return False
         real = system.real_path(environment.get().prefix)
@@ -271,4 +275,4 @@ def _at_hand(system: System, is_decided: bool) -> list[Candidate]:
     conda = system.variable(CONDA_EXE)
     if conda.is_known and conda.get():
         add(CONDA_EXE, python_of_prefix(system, p.folder(p.folder(conda.get()))), may_ask=False)
-    return found
+    return found, unreadable[0] if unreadable else None

@@ -21,7 +21,8 @@ from cudadoctor.system.port import System
 # A warm shim takes 0.1 s, a Python on a cold network disk a second or two.
 ASK_TIMEOUT = 4.0
 
-_QUESTION = (
+# What an interpreter is asked: where it is, its version, its prefix, the folder of its standard library.
+QUESTION = (
     "import sys,os;print(sys.executable);print('%d.%d.%d'%sys.version_info[:3]);"
     "print(sys.prefix);print(os.path.dirname(os.__file__))"
 )
@@ -452,7 +453,7 @@ def _import_order(system: System, version: Fact[str], sites: list[str]) -> tuple
 
 
 def _by_asking(system: System, executable: str, why: str) -> Fact[Environment]:
-    answer = system.run([executable, "-I", "-S", "-c", _QUESTION], ASK_TIMEOUT)
+    answer = system.run([executable, "-I", "-S", "-c", QUESTION], ASK_TIMEOUT)
     if not answer.is_known:
         return unknown(answer.reason or why, executable)
     result = answer.get()

@@ -9,6 +9,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Optional
 
+from cudadoctor.probes.python_layout import QUESTION
 from cudadoctor.system.replay import ReplaySystem
 
 from .tables import machine, windows
@@ -60,6 +61,15 @@ def windows_with(*parts: Sections, asked: Optional[str] = None, **variables: str
         **variables,
     }
     return windows(**merged({"working_folder": "C:\\Users\\me", "variables": variables}, *parts, more))
+
+
+def answering(parts: Sections) -> Sections:
+    """`*` in a program's arguments stands for the question that the probe asks an interpreter."""
+    programs = [
+        {**program, "argv": [QUESTION if word == "*" else word for word in program["argv"]]}
+        for program in parts.get("programs", [])
+    ]
+    return {**parts, "programs": programs} if programs else parts
 
 
 def own(prefix: str, base_prefix: str = "/usr", version: str = "3.12.3") -> dict[str, str]:

@@ -22,6 +22,7 @@ from .pythons import (
     PROGRAM,
     SCRIPT,
     Sections,
+    answering,
     conda,
     debian,
     fedora,
@@ -278,7 +279,7 @@ REFUSED: list[tuple[str, Sections, str]] = [
 
 @pytest.mark.parametrize(("asked", "parts", "words"), REFUSED, ids=[row[0] for row in REFUSED])
 def test_python_that_is_none_is_a_usage_error(asked: str, parts: Sections, words: str) -> None:
-    system = machine_with(_answering(parts), asked=asked)
+    system = machine_with(answering(parts), asked=asked)
     with pytest.raises(ParseError, match=words) as raised:
         check_asked_python(system)
     assert "or a version such as 3.12" in str(raised.value)
@@ -574,10 +575,8 @@ WINDOWS_LAYOUTS: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
     (
         "Microsoft's invitation to its store is no Python",
         windows_with(
-            {
-                "files": {"C:\\Users\\me\\AppData\\Local\\Microsoft\\WindowsApps\\python.exe": ""},
-                "programs": [{"argv": ["python.exe"], "exit_status": 9009, "stderr": "Python was not found"}],
-            },
+            {"files": {"C:\\Users\\me\\AppData\\Local\\Microsoft\\WindowsApps\\python.exe": ""}},
+            answering({"programs": [{"argv": ["python.exe", "-I", "-S", "-c", "*"], "exit_status": 9009}]}),
             PATH="C:\\Users\\me\\AppData\\Local\\Microsoft\\WindowsApps",
         ),
         facts(executable=ABSENT),
@@ -593,17 +592,6 @@ def test_an_environment_of_windows_is_read_from_its_files(system: ReplaySystem, 
 
 
 # -- shims and wrappers -----------------------------------------------------------------------------------------------
-
-
-def _answering(parts: Sections) -> Sections:
-    """`*` in a program's arguments stands for the question that the probe asks an interpreter."""
-    from cudadoctor.probes.python_layout import _QUESTION
-
-    programs = [
-        {**program, "argv": [_QUESTION if word == "*" else word for word in program["argv"]]}
-        for program in parts.get("programs", [])
-    ]
-    return {**parts, "programs": programs} if programs else parts
 
 
 def pyenv(**files: str) -> Sections:
@@ -645,7 +633,7 @@ def test_a_wrapper_is_asked_which_interpreter_it_starts() -> None:
     system = machine_with(
         installed("/opt/py", "3.12"),
         {"files": {"/usr/bin/python": SCRIPT}},
-        _answering({"programs": [{"argv": ["/usr/bin/python", "-I", "-S", "-c", "*"], "stdout": answer}]}),
+        answering({"programs": [{"argv": ["/usr/bin/python", "-I", "-S", "-c", "*"], "stdout": answer}]}),
     )
     check(PROBE, system, {"python.executable": "/opt/py/bin/python3.12", "python.version": "3.12.8"})
 
@@ -654,7 +642,7 @@ def test_an_interpreter_in_no_known_layout_is_taken_at_its_word() -> None:
     answer = "/gnu/store/abc/bin/guile-python\n3.11.6\n/gnu/store/abc\n/gnu/store/abc/share/python3.11\n"
     system = machine_with(
         {"files": {"/usr/bin/python": SCRIPT}, "folders": {"/gnu/store/abc/share/python3.11/site-packages": []}},
-        _answering({"programs": [{"argv": ["/usr/bin/python", "-I", "-S", "-c", "*"], "stdout": answer}]}),
+        answering({"programs": [{"argv": ["/usr/bin/python", "-I", "-S", "-c", "*"], "stdout": answer}]}),
     )
     check(
         PROBE,
@@ -667,7 +655,7 @@ def test_a_python_2_is_passed_over_for_python3() -> None:
     system = machine_with(
         debian(),
         {"files": {"/usr/bin/python": SCRIPT}},
-        _answering({"programs": [{"argv": ["/usr/bin/python", "-I", "-S", "-c", "*"], "exit_status": 2}]}),
+        answering({"programs": [{"argv": ["/usr/bin/python", "-I", "-S", "-c", "*"], "exit_status": 2}]}),
     )
     check(PROBE, system, {"python.executable": "/usr/bin/python3", "python.python_on_path": "/usr/bin/python"})
 
@@ -675,10 +663,18 @@ def test_a_python_2_is_passed_over_for_python3() -> None:
 def test_a_wrapper_that_hangs_leaves_the_interpreter_unknown() -> None:
     system = machine_with(
         {"files": {f"{VENV}/bin/python": SCRIPT}},
-        _answering({"programs": [{"argv": [f"{VENV}/bin/python", "-I", "-S", "-c", "*"], "timed_out": True}]}),
+        answering({"programs": [{"argv": [f"{VENV}/bin/python", "-I", "-S", "-c", "*"], "timed_out": True}]}),
         VIRTUAL_ENV=VENV,
     )
     check(PROBE, system, {"python.version": Unknown("did not answer in time"), "python.chosen_by": "VIRTUAL_ENV"})
+
+
+def test_a_python_on_path_that_hangs_is_not_the_absence_of_python() -> None:
+    system = machine_with(
+        {"files": {"/usr/bin/python": SCRIPT}},
+        answering({"programs": [{"argv": ["/usr/bin/python", "-I", "-S", "-c", "*"], "timed_out": True}]}),
+    )
+    check(PROBE, system, facts(executable=Unknown("did not answer in time"), pip=Unknown("did not answer in time")))
 
 
 # -- the pip on PATH --------------------------------------------------------------------------------------------------
