@@ -1,9 +1,9 @@
-"""GPU architectures in their three spellings.
+"""GPU architectures in their spellings.
 
 8.6                         compute capability, as NVML and torch.cuda.get_device_capability say it
-sm_86, sm_90a, sm_103f      machine code (SASS): for that one, its architecture alone (a), its family (f)
+sm_86, sm_90a, sm_103f      machine code (SASS): for that one, for its architecture alone (a), for its family (f)
 compute_86                  PTX, to be compiled by the driver
-86, 120                     the number in a fatbin entry and in get_arch_list's C++ source
+86, 120                     the number in a fatbin entry
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Arch(NamedTuple):
 
 
 def parse_arch(text: str) -> Arch:
-    """ "sm_86", "compute_120", "sm_90a" -> Arch. ParseError for anything else."""
+    """For example "sm_86", "compute_120", "sm_90a" -> Arch. ParseError for anything else."""
     kind, _, rest = text.strip().partition("_")
     suffix = rest[-1:] if rest[-1:] in ("a", "f") else ""
     number = rest[:-1] if suffix else rest
@@ -48,7 +48,7 @@ def from_number(number: int, kind: str = "sm", suffix: str = "") -> Arch:
 
 
 def parse_capability(text: str) -> Arch:
-    """ "8.6" -> sm_86 as an Arch; also accepts "sm_86". ParseError for anything else."""
+    """For example "8.6" -> sm_86 as an Arch; also accepts "sm_86". ParseError for anything else."""
     major, dot, minor = text.strip().partition(".")
     if dot and is_digits(major, 3) and is_digits(minor, 1):
         return Arch("sm", int(major), int(minor))

@@ -1,8 +1,8 @@
 """Packages of a conda environment, by the names of the files in conda-meta.
 
-pytorch-2.5.1-py3.12_cuda12.4_cudnn9.1.0_0.json         name - version - build
+pytorch-2.5.1-py3.12_cuda12.4_cudnn9.1.0_0.json         name, version, build
 libtorch-2.6.0-cpu_mkl_hc5f969b_101.json
-pytorch-2.6.0-cuda126_py312h30b5a27_301.json            conda-forge
+pytorch-2.6.0-cuda126_py312h30b5a27_301.json            conda-forge's way
 pytorch-mutex-1.0-cuda.json
 """
 
@@ -26,7 +26,7 @@ class CondaPackage(NamedTuple):
 
 
 def parse_conda_meta_name(file: str) -> CondaPackage | None:
-    """ "pytorch-2.5.1-py3.12_cuda12.4_cudnn9.1.0_0.json" -> CondaPackage; None for `history` and other names.
+    """A file name of conda-meta -> CondaPackage; None for `history` and other names.
 
     Never fails.
     """

@@ -1,11 +1,11 @@
 r"""Installed distributions, by the names and small files in site-packages.
 
-torch-2.14.1+cu126.dist-info              name and version of a wheel; torch-2.14.1.egg-info of an old one
-~orch-2.6.0.dist-info                     left behind by an interrupted upgrade
-METADATA                                  Name: torch / Version: 2.14.1 / Requires-Dist: triton==3.7.0;
-platform_system == "Linux"
-INSTALLER                                 pip, uv, conda
-direct_url.json                           {"url": "file:///home/me/torch", "dir_info": {"editable": true}}
+torch-2.14.1+cu126.dist-info      name and version of a wheel; torch-2.14.1.egg-info of an old one
+~orch-2.6.0.dist-info             left behind by an interrupted upgrade
+direct_url.json                   {"url": "file:///home/me/torch", "dir_info": {"editable": true}}
+METADATA                          Name: torch
+                                  Version: 2.14.1
+                                  Requires-Dist: triton==3.7.0; platform_system == "Linux"
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Distribution(NamedTuple):
 
 
 def parse_dist_info_name(folder: str) -> Distribution | None:
-    """ "torch-2.14.1+cu126.dist-info" -> Distribution; None for every other name. Never fails."""
+    """For example "torch-2.14.1+cu126.dist-info" -> Distribution; None for every other name. Never fails."""
     stem, dot, kind = folder.rpartition(".")
     if kind not in ("dist-info", "egg-info") or not dot:
         return None
@@ -67,7 +67,7 @@ class Requirement(NamedTuple):
 
 
 def parse_requirement(text: str) -> Requirement:
-    """ "nvidia-cudnn-cu12==9.1.0.70; platform_system == 'Linux'" -> Requirement. ParseError for anything else.
+    """ "nvidia-cudnn-cu12==9.1; platform_system == 'Linux'" -> Requirement. ParseError for anything else.
 
     Old metadata puts the specifier into brackets: "numpy (>=1.21)".
     """
@@ -188,7 +188,7 @@ class WheelName(NamedTuple):
 
 
 def parse_wheel_name(text: str) -> WheelName:
-    """ "torch-2.14.1+cu126-cp312-cp312-manylinux_2_28_x86_64.whl" -> WheelName. ParseError for anything else."""
+    """A wheel's file name -> WheelName. ParseError for anything else."""
     found = re.fullmatch(
         r"([^-]{1,200})-([^-]{1,100})(?:-[0-9][^-]{0,60})?-([^-]{1,100})-([^-]{1,100})-([^-]{1,200})\.whl", text.strip()
     )

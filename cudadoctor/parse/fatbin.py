@@ -11,9 +11,8 @@ nvcc puts its device code into one section (`.nv_fatbin` in ELF, `.nv_fatb` in P
 Flag bits 20 and 21 mark the suffixes: sm_90a, sm_100f (seen in the output of nvcc 13.0).
 
 A big library has hundreds of fatbins, one for each source file, and some sources are built for fewer or more
-architectures
-than the rest. What the build as a whole serves is the set that most of the first fatbins share; for torch that is what
-torch.cuda.get_arch_list() says. Reading twenty of them takes well under a millisecond.
+architectures than the rest. What the build as a whole serves is the set that most of the first fatbins share; for
+torch that is what torch.cuda.get_arch_list() says. Reading twenty of them takes well under a millisecond.
 
 torch also carries that list as a string, between NULs, in libtorch_python:  sm_75 sm_80 sm_86 sm_90 sm_100 sm_120
 """
@@ -64,7 +63,8 @@ class FatbinArchs(NamedTuple):
     """What the first fatbins hold.
 
     `sass` are the names of the set that most of them share ("sm_75", ..., ordered), `ptx` those of the PTX beside it
-    ("compute_90"). `agreeing` of `fatbins` have exactly this set; `complete` means that the section ended within them.
+    ("compute_90"). `agreeing` of `fatbins` have exactly this set; `complete` means that the section ended within
+    them.
     """
 
     sass: tuple[str, ...]

@@ -1,12 +1,19 @@
 """Which host compiler nvcc would call.
 
-gcc (Ubuntu 13.3.0-6ubuntu2~24.04) 13.3.0                                        gcc --version, first line
-g++-12 (Debian 12.2.0-14) 12.2.0
-gcc (GCC) 8.5.0 20210514 (Red Hat 8.5.0-26)
-cc (conda-forge gcc 14.2.0-1) 14.2.0
-Ubuntu clang version 18.1.3 (1ubuntu1)                                           clang --version
-Apple clang version 15.0.0 (clang-1500.3.9.4)
-Microsoft (R) C/C++ Optimizing Compiler Version 19.39.33523 for x64              cl, on its error stream
+First lines of `gcc --version`:
+
+    gcc (Ubuntu 13.3.0-6ubuntu2~24.04) 13.3.0
+    gcc (GCC) 8.5.0 20210514 (Red Hat 8.5.0-26)
+    x86_64-conda-linux-gnu-cc (conda-forge gcc 14.2.0-1) 14.2.0
+
+of `clang --version`:
+
+    Ubuntu clang version 18.1.3 (1ubuntu1)
+    Apple clang version 15.0.0 (clang-1500.3.9.4)
+
+of cl, on its error stream and in the language of the system:
+
+    Microsoft (R) C/C++ Optimizing Compiler Version 19.39.33523 for x64
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernel log lines about NVIDIA devices -> events.
 
-Lines come with `[ seconds]`, `[date]` (dmesg -T), `Mon DD HH:MM:SS host kernel: ` (journal), an ISO time, or bare. One
-message of the NVIDIA module spans up to five lines, each beginning with NVRM: after its own or no time:
+Lines come with `[ seconds]`, `[date]` (dmesg -T), `Mon DD HH:MM:SS host kernel: ` (journal), an ISO time, or bare.
+One message of the NVIDIA module spans up to five lines, each beginning with NVRM: after its own or no time:
 
     [  812.123456] NVRM: API mismatch: the client has the version 535.183.01, but
     [  812.123456] NVRM: this kernel module has the version 535.161.07.  Please
@@ -11,8 +11,7 @@ message of the NVIDIA module spans up to five lines, each beginning with NVRM: a
     modprobe: ERROR: could not insert 'nvidia': Key was rejected by service
 
 A network card's "XID 541" and the harmless "module verification failed ... tainting kernel" are no faults; the latter
-is
-reported as an event of its own kind so that nobody takes it for one.
+is reported as an event of its own kind so that nobody takes it for one.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""/etc/ld.so.cache: which file the loader takes for a library name.
+r"""/etc/ld.so.cache: which file the loader takes for a library name.
 
-New format (glibc 2.2 on; since 2.32 the only one in the file, before that behind an old one and aligned to 8):
+New format (glibc 2.2 on; since 2.32 alone in the file, before that behind an old one and aligned to 8):
 
-    "glibc-ld.so.cache1.1", u32 entries, u32 size of strings, u8 flags, 3 bytes, u32 extension, 12 bytes    = 48
-    entry, 24 bytes: i32 flags, u32 name, u32 path, u32 OS version, u64 hwcap        offsets count from the header
-    strings: "libcuda.so.1\\0/usr/lib/x86_64-linux-gnu/libcuda.so.1\\0..."
+    header     "glibc-ld.so.cache1.1", u32 entries, u32 size of strings, u8 flags, 3 bytes, u32 extension, 12 bytes
+    entry      i32 flags, u32 name, u32 path, u32 OS version, u64 hwcap; offsets count from the header
+    strings    libcuda.so.1\0/usr/lib/x86_64-linux-gnu/libcuda.so.1\0...
 
 Old format:
 
-    "ld.so-1.7.0", padded to 12, u32 entries; entry, 12 bytes: i32 flags, u32 name, u32 path    offsets count from the
-    strings
+    header     "ld.so-1.7.0", padded to 12, u32 entries
+    entry      i32 flags, u32 name, u32 path; offsets count from the strings
 """
 
 from __future__ import annotations

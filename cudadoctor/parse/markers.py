@@ -5,8 +5,7 @@
     sys_platform != "win32" or (platform_machine in "x86_64 AMD64")
 
 Comparisons with and, or, not in, in and brackets are understood. What is not, and a variable whose value is not
-given, is
-unknown: None, which an `or` with a true side or an `and` with a false side can still decide.
+given, is unknown: None, which an `or` with a true side or an `and` with a false side can still decide.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class ModInfo(NamedTuple):
 
     @property
     def flavour(self) -> str | None:
-        """ "open" or "proprietary" for NVIDIA's modules, by licence; None for others."""
+        """Either "open" or "proprietary" for NVIDIA's modules, by licence; None for others."""
         if self.license == "NVIDIA":
             return PROPRIETARY
         return OPEN if self.license in ("Dual MIT/GPL", "MIT", "GPL v2", "Dual MIT/GPL v2") else None

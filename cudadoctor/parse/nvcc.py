@@ -85,6 +85,6 @@ def parse_version_txt(text: str) -> ToolkitVersion:
 
 
 def release_of_folder(name: str) -> str | None:
-    """ "cuda-12.4" (Linux) and "v12.4" (Windows) -> "12.4"; None for a name without the number, such as "cuda"."""
+    """A folder named "cuda-12.4" (Linux) or "v12.4" (Windows) -> "12.4"; None without the number."""
     found = re.fullmatch(r"(?:cuda-|v)([0-9]{1,3}\.[0-9]{1,3})", name, re.ASCII | re.I)
     return found.group(1) if found else None

@@ -18,8 +18,8 @@ line of a GPU with 450, the Windows column is `TCC/WDDM` or `Driver-Model`):
 
 From R610 on the banner is `| NVIDIA-SMI 610.43.02   KMD Version: 610.43.02   CUDA UMD Version: 13.3 |`.
 
-Under WSL the first number is the Linux tool's and the second is the Windows driver's: that they differ is normal there.
-"CUDA Version" is the newest CUDA that this driver serves. It is no toolkit.
+Under WSL the first number is the Linux tool's and the second is the Windows driver's: that they differ is normal
+there. "CUDA Version" is the newest CUDA that this driver serves. It is no toolkit.
 
 Cells are read by their order between the bars, never by their column: pasting collapses blanks.
 """
@@ -43,8 +43,7 @@ class Cell(NamedTuple):
 
     known: `text` is the value, without its unit, which stands in `unit`. absent: the device has no such thing ("N/A",
     "[Not Supported]"). unknown: it could not be read ("ERR!", "[GPU is lost]", "[Insufficient Permissions]"). Outside
-    known,
-    `text` is what was printed.
+    known, `text` is what was printed.
     """
 
     state: str
@@ -165,8 +164,7 @@ class SmiTable(NamedTuple):
     """One whole table.
 
     `layout` is "classic" or "kmd" (R610 and newer). `processes` is None where the table has no process section (cut
-    off);
-    an empty tuple means that it says that there are none, which in a container proves nothing.
+    off); an empty tuple means that it says that there are none, which in a container proves nothing.
     """
 
     smi_version: str

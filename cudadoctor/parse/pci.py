@@ -48,7 +48,7 @@ def _is_hex(text: str, most: int) -> bool:
 
 
 def class_name(class_code: int) -> str:
-    """ "vga", "3d", "audio", "usb", "bridge" (an NVSwitch), ... of a 24-bit class code; "other" for the rest."""
+    """Either "vga", "3d", "audio", "usb", "bridge" (an NVSwitch), ... of a 24-bit class code; "other" for the rest."""
     return _CLASSES.get(class_code >> 8, "other")
 
 
@@ -65,7 +65,7 @@ class LinkSpeed(NamedTuple):
 
 
 def parse_link_speed(text: str) -> LinkSpeed | None:
-    """ "16.0 GT/s PCIe" -> 16.0 GT/s, generation 4; None for "Unknown". ParseError for anything else."""
+    """For example "16.0 GT/s PCIe" -> 16.0 GT/s, generation 4; None for "Unknown". ParseError for anything else."""
     text = text.strip()
     if text.lower().startswith("unknown"):
         return None
@@ -78,7 +78,7 @@ def parse_link_speed(text: str) -> LinkSpeed | None:
 
 
 def parse_link_width(text: str) -> int | None:
-    """ "16" (or "x16") -> 16 lanes; None where the kernel does not know (0, 255). ParseError for anything else."""
+    """Lanes: "16" or "x16" -> 16; None where the kernel does not know (0, 255). ParseError for anything else."""
     text = text.strip()
     number = text[1:] if text.startswith("x") else text
     if not is_digits(number, 3):

@@ -5,9 +5,8 @@ r"""Windows libraries and programs, read as data: machine, what they import, wha
     section headers           .text, .rdata, .nv_fatb (nvcc's device code; PE names end after eight letters)
     import directory          c10.dll, torch_cpu.dll, KERNEL32.dll, VCRUNTIME140.dll
 
-That `.nv_fatb` holds fatbins in the same form as `.nv_fatbin` of ELF is taken from nvcc's documentation and other
-tools; it has
-not been checked here against a Windows build of torch.
+That `.nv_fatb` holds fatbins in the same form as `.nv_fatbin` of ELF is to be expected, since one nvcc writes both;
+it has not been checked against a Windows build of torch.
 """
 
 from __future__ import annotations

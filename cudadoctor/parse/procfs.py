@@ -1,18 +1,21 @@
 r"""Files below /proc, and the small ones of cgroups.
 
-/proc/meminfo                  MemTotal:       65536000 kB
-/proc/swaps                    /swapfile                               file		2097148		0		-2
-/proc/self/cgroup              0::/system.slice/job.service        (v2)        4:memory:/docker/0123        (v1)
-memory.max                     max        17179869184
-memory.limit_in_bytes          9223372036854771712                 (v1's word for "none")
-/proc/self/mountinfo           36 35 98:0 / /dev/shm rw,nosuid - tmpfs shm rw,size=65536k
-/proc/1/environ                container=podman\0HOME=/root\0
-/proc/self/limits              Max open files            1024                 1048576              files
-/proc/devices                  511 nvidia-uvm
-/proc/driver/nvidia/gpus/0000:01:00.0/information
-                               Model: 		 NVIDIA A10G
-                               GPU UUID: 	 GPU-11111111-0000-4000-8000-000000000000
-                               Bus Location: 	 0000:01:00.0
+    /proc/meminfo            MemTotal:       65536000 kB
+    /proc/swaps              /swapfile                               file\t\t2097148\t\t0\t\t-2
+    /proc/self/cgroup        0::/system.slice/job.service       (v2)
+                             4:memory:/docker/0123              (v1)
+    memory.max               max, or 17179869184
+    memory.limit_in_bytes    9223372036854771712: v1's way to say "none"
+    /proc/self/mountinfo     36 35 98:0 / /dev/shm rw,nosuid - tmpfs shm rw,size=65536k
+    /proc/1/environ          container=podman\0HOME=/root\0
+    /proc/self/limits        Max open files            1024                 1048576              files
+    /proc/devices            511 nvidia-uvm
+
+/proc/driver/nvidia/gpus/0000:01:00.0/information:
+
+    Model: \t\t NVIDIA A10G
+    GPU UUID: \t GPU-11111111-0000-4000-8000-000000000000
+    Bus Location: \t 0000:01:00.0
 
 Sizes are bytes everywhere in the results; the kernel's kB is 1024 bytes.
 """

@@ -91,7 +91,7 @@ class PythonName(NamedTuple):
 
 
 def parse_python_name(name: str) -> PythonName | None:
-    """ "python3.12", "python3.13t", "pypy3", "python.exe" -> PythonName; None for a file of another name.
+    """For example "python3.12", "python3.13t", "pypy3", "python.exe" -> PythonName; None for a file of another name.
 
     Never fails.
     """
@@ -111,9 +111,8 @@ class WheelTag(NamedTuple):
     """A single compatibility tag, taken apart.
 
     `python_version` "3.12" of cp312 (None for py3 and abi3 tags without a minor); `free_threaded` for cp313t;
-    `system` "linux",
-    "win", "macosx", "any"; `glibc` (2, 28) for manylinux, `musl` (1, 2) for musllinux, `machine` "x86_64", "aarch64",
-    "arm64".
+    `system` "linux", "win", "macosx", "any"; `glibc` (2, 28) for manylinux, `musl` (1, 2) for musllinux, `machine`
+    "x86_64", "aarch64", "arm64".
     """
 
     python: str
@@ -132,7 +131,7 @@ _OLD_MANYLINUX = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014
 
 
 def parse_wheel_tag(text: str) -> WheelTag:
-    """ "cp312-cp312-manylinux_2_28_x86_64" -> WheelTag. Compressed sets (with dots) are not one tag.
+    """For example "cp312-cp312-manylinux_2_28_x86_64" -> WheelTag. Compressed sets (with dots) are not one tag.
 
     ParseError for anything else.
     """
@@ -176,7 +175,7 @@ def parse_wheel_tag(text: str) -> WheelTag:
 
 
 class CudaSuffix(NamedTuple):
-    """ "nvidia-cublas-cu12" in its two parts; `cuda_major` is None for a name without such an end."""
+    """A name such as "nvidia-cublas-cu12" in its two parts; `cuda_major` is None for a name without such an end."""
 
     base: str
     cuda_major: int | None

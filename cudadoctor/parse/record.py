@@ -1,9 +1,9 @@
 """Named tuples that are quick to define.
 
-typing.NamedTuple compiles every annotation and generates a constructor from source text, which for the many records of
-this package takes longer than everything that a check then does with them. The class here reads no more than the names
-of the annotations. Type checkers see typing.NamedTuple, and at run time a record behaves like one: a tuple with named
-fields, defaults, `_fields`, `_asdict` and `_replace`.
+typing.NamedTuple compiles every annotation and generates a constructor from source text, which for the many records
+of this package takes longer than everything that a check then does with them. The class here reads no more than the
+names of the annotations. Type checkers see typing.NamedTuple, and at run time a record behaves like one: a tuple with
+named fields, defaults, `_fields`, `_asdict` and `_replace`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,20 @@
 r"""Is Secure Boot on?
 
-/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c, five bytes: four of attributes, one of value
+/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c: four bytes of attributes, one of value
 
     06 00 00 00 01
 
-`mokutil --sb-state`, one or two lines:
+`mokutil --sb-state`, one of
 
-    SecureBoot enabled                    SecureBoot disabled              EFI variables are not supported on this
-    system
-    SecureBoot validation is disabled in shim                              This system doesn't support Secure Boot
-                                          Platform is in Setup Mode
+    SecureBoot enabled
+    SecureBoot disabled
+    EFI variables are not supported on this system
+    This system doesn't support Secure Boot
+
+and sometimes a second line
+
+    SecureBoot validation is disabled in shim
+    Platform is in Setup Mode
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class LocalSplit(NamedTuple):
 
 
 def split_local(version: str) -> LocalSplit:
-    """ "2.14.1+cu126" -> ("2.14.1", "cu126"). Never fails."""
+    """For example "2.14.1+cu126" -> ("2.14.1", "cu126"). Never fails."""
     public, plus, local = version.strip().partition("+")
     return LocalSplit(public, local if plus and local else None)
 
@@ -98,16 +98,16 @@ def cuda_from_int(value: int) -> str:
 
 
 def cuda_to_int(version: str) -> int:
-    """ "12.2" -> 12020; a third group does not count. ParseError when not plain."""
+    """For example "12.2" -> 12020; a third group does not count. ParseError when not plain."""
     got = numbers(version)
     return got[0] * 1000 + (got[1] if len(got) > 1 else 0) * 10
 
 
 def cuda_from_tag(tag: str) -> str | None:
-    """ "cu126" -> "12.6", "cu92" -> "9.2", "cu130" -> "13.0"; None for every tag that is not `cu` and digits.
+    """CUDA of a tag: "cu126" -> "12.6", "cu92" -> "9.2"; None for every tag that is not `cu` and digits.
 
-    Two digits are a one-digit major (up to CUDA 9.2); from three on the major has two digits. Longer local
-    versions that begin with such a tag ("cu124.post1", "cu118_pyt201") give the tag's CUDA.
+    Two digits are a one-digit major (up to CUDA 9.2); from three on the major has two digits. Longer local versions
+    that begin with such a tag ("cu124.post1", "cu118_pyt201") give the tag's CUDA.
     """
     digits = _cuda_digits(tag.strip().lower())
     if not digits:
@@ -126,7 +126,7 @@ def _cuda_digits(tag: str) -> str:
 
 
 def tag_from_cuda(version: str) -> str:
-    """ "12.6" or "12.6.3" -> "cu126". ParseError when not plain."""
+    """For example "12.6" or "12.6.3" -> "cu126". ParseError when not plain."""
     return "cu" + major_minor(version).replace(".", "")
 
 
@@ -150,8 +150,8 @@ def variant(local: str | None) -> str | None:
 def satisfies(version: str, specifier: str) -> bool | None:
     """Whether a version lies in a range such as ">=535,<600", "==2.14.1", "~=2.6.0", "2.7.*" (a bare one means ==).
 
-    As in PEP 440 a local version counts only where the specifier names one. None when this cannot be told
-    (not a version, not a specifier). Plain numbers are decided here; pre-releases and the like ask `packaging`.
+    As in PEP 440 a local version counts only where the specifier names one. None when this cannot be told (not a
+    version, not a specifier). Plain numbers are decided here; pre-releases and the like ask `packaging`.
     """
     public, local = split_local(version)
     clauses = [part.strip() for part in specifier.split(",") if part.strip()]

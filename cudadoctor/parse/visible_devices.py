@@ -1,13 +1,13 @@
 """CUDA_VISIBLE_DEVICES and its kin.
 
-unset                         every GPU
-""  -1  NoDevFiles            none (the last is Slurm's word for a job without GPUs)
-0,2                           by number, in CUDA's order
-GPU-3f1c,GPU-9a               by UUID or the unique start of one
-MIG-4b1c...                   one MIG device; old: MIG-GPU-<uuid>/7/0
-0,7,1                         on a machine with two GPUs only 0: an entry that is not there hides itself and all after
-it
-all  void  none               words of NVIDIA_VISIBLE_DEVICES, the container runtime's variable
+(unset)                  every GPU
+(empty), -1              none
+NoDevFiles               none: Slurm's word for a job without GPUs
+0,2                      by number, in CUDA's order
+GPU-3f1c,GPU-9a          by UUID, or the start of one that no other GPU shares
+MIG-4b1c...              one MIG device; before R470 MIG-GPU-<uuid>/7/0
+0,7,1                    with two GPUs only 0: an entry that is not there hides itself and all after it
+all, void, none          words of NVIDIA_VISIBLE_DEVICES, the container runtime's variable
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INVALID = "invalid"
 
 
 class Entry(NamedTuple):
-    """One entry as written, and what it is: "index", "uuid", "mig" or "invalid"."""
+    """What an entry is ("index", "uuid", "mig" or "invalid") and its text: as written, an index as a bare number."""
 
     kind: str
     text: str
@@ -38,8 +38,7 @@ class VisibleDevices(NamedTuple):
     """A value taken apart.
 
     `is_set` False: the variable does not exist, so nothing is hidden. `entries` are those that CUDA would look at;
-    the first
-    invalid one and what follows it are in `ignored`.
+    the first invalid one and what follows it are in `ignored`.
     """
 
     is_set: bool
@@ -55,7 +54,8 @@ class VisibleDevices(NamedTuple):
 def parse_visible_devices(value: str | None) -> VisibleDevices:
     """CUDA_VISIBLE_DEVICES; None is unset. Never fails.
 
-    An entry given twice hides all GPUs, as CUDA has it.
+    As CUDA has it: what begins with a number counts as that number ("1gpu" is 1), an entry given twice hides all GPUs,
+    and a list is of one kind, so that an entry of another kind is invalid.
     """
     if value is None:
         return VisibleDevices(False, (), ())
@@ -63,7 +63,7 @@ def parse_visible_devices(value: str | None) -> VisibleDevices:
     entries: list[Entry] = []
     for number, word in enumerate(words):
         entry = _entry(word)
-        if entry.kind == INVALID:
+        if entry.kind == INVALID or (entries and entry.kind != entries[0].kind):
             return VisibleDevices(True, tuple(entries), tuple(words[number:]) if value.strip() else ())
         if entry in entries:
             return VisibleDevices(True, (), tuple(words))
@@ -72,8 +72,10 @@ def parse_visible_devices(value: str | None) -> VisibleDevices:
 
 
 def _entry(word: str) -> Entry:
-    if is_digits(word, 6):
-        return Entry(INDEX, str(int(word)))
+    bare = word[1:] if word.startswith("+") else word
+    digits = bare[: len(bare) - len(bare.lstrip("0123456789"))]
+    if is_digits(digits, 6):
+        return Entry(INDEX, str(int(digits)))
     for start, kind in (("MIG-GPU-", MIG), ("MIG-", MIG), ("GPU-", UUID)):
         if word.startswith(start):
             uuid, *instances = word[len(start) :].split("/")

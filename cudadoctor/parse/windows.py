@@ -1,7 +1,6 @@
 r"""Windows settings and numbers.
 
-`powercfg /getactivescheme`, in any language; only the GUID is the same everywhere (the name may be in a console code
-page):
+`powercfg /getactivescheme`; only the GUID is the same in every language, and the name may be in a console code page:
 
     Power Scheme GUID: 381b4222-f694-41f0-9685-ff5bb260df2e  (Balanced)
     GUID des Energieschemas: 381b4222-f694-41f0-9685-ff5bb260df2e  (Ausbalanciert)
@@ -13,9 +12,13 @@ HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management, PagingF
     C:\pagefile.sys 16384 32768         fixed: initial and maximum size
     (empty)                             no page file
 
-Driver numbers: the version that Windows shows, 32.0.15.6094, ends in the digits of NVIDIA's own, 560.94.
-HwSchMode (GraphicsDrivers): 2 on, 1 off, absent: Windows' choice. TdrDelay: seconds, absent: 2. TdrLevel: 0 off, 3 on
-(absent: 3).
+HKLM\SYSTEM\CurrentControlSet\Control\GraphicsDrivers:
+
+    HwSchMode    2 on, 1 off, absent: Windows' choice
+    TdrDelay     seconds; absent: 2
+    TdrLevel     0 off, 3 on; absent: 3
+
+The driver version that Windows shows, 32.0.15.6094, ends in the digits of NVIDIA's own, 560.94.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ _GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
 def normalise_guid(text: str) -> str:
-    """ "{381B4222-F694-...}" -> "381b4222-f694-...". ParseError for anything else."""
+    """For example "{381B4222-F694-...}" -> "381b4222-f694-...". ParseError for anything else."""
     bare = text.strip().strip("{}").lower()
     if not re.fullmatch(_GUID, bare, re.ASCII):
         raise unlike("a GUID", text)
@@ -56,7 +59,7 @@ class PowerPlan(NamedTuple):
 
     @property
     def known_kind(self) -> str | None:
-        """ "balanced", "high-performance", "power-saver", "ultimate" by GUID; None for a maker's plan or a copy."""
+        """By GUID: "balanced", "high-performance", "power-saver", "ultimate"; None for a maker's plan or a copy."""
         kinds = {
             BALANCED: "balanced",
             HIGH_PERFORMANCE: "high-performance",
@@ -126,7 +129,7 @@ def parse_paging_files(value: str | Sequence[str]) -> list[PageFile]:
 
 
 def nvidia_driver_version(windows_version: str) -> str:
-    """ "32.0.15.6094" -> "560.94": the last five digits of the last two groups together.
+    """For example "32.0.15.6094" -> "560.94": the last five digits of the last two groups together.
 
     ParseError for another shape.
     """

@@ -99,8 +99,8 @@ def pe(
     coff = struct.pack("<HHIIIHH", machine, len(sections), 0, 0, 0, len(optional), 0x2022)
     offset = 128 + 4 + len(coff) + len(optional) + 40 * len(sections)
     table = body = b""
-    for name, at, content in sections:
-        table += struct.pack("<8sIIIIIIHHI", name, len(content), at, len(content), offset + len(body), 0, 0, 0, 0, 0)
+    for section, at, content in sections:
+        table += struct.pack("<8sIIIIIIHHI", section, len(content), at, len(content), offset + len(body), 0, 0, 0, 0, 0)
         body += content
     head = b"MZ".ljust(60, b"\x00") + struct.pack("<I", 128)
     return head.ljust(128, b"\x00") + b"PE\x00\x00" + coff + optional + table + body

@@ -279,5 +279,5 @@ def test_long_repetitive_text_ends(text: str) -> None:
     """A pattern that backtracks without bound would not come back from these."""
     for parse in TEXT_PARSERS:
         value_or_parse_error(parse, text)
-    for parse in BYTES_PARSERS:
-        value_or_parse_error(parse, text.encode())
+    for parse_bytes in BYTES_PARSERS:
+        value_or_parse_error(parse_bytes, text.encode())

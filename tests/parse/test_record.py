@@ -62,19 +62,21 @@ def test_helpers(kind: type[Standard]) -> None:
 @BOTH
 def test_copies(kind: type[Standard]) -> None:
     one = kind("a", 3, "GiB")
-    for other in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+    copies: list[Standard] = [copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))]
+    for other in copies:
         assert other == one and type(other) is kind
 
 
 @BOTH
 def test_mistakes(kind: type[Standard]) -> None:
-    make: typing.Any = kind
-    for wrong in (
+    make: typing.Callable[..., typing.Any] = kind
+    mistakes: list[typing.Callable[[], typing.Any]] = [
         lambda: make("a"),
         lambda: make("a", 1, "u", 2),
         lambda: make("a", 1, name="b"),
         lambda: make("a", 1, x=2),
-    ):
+    ]
+    for wrong in mistakes:
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises((TypeError, ValueError)):

@@ -28,6 +28,9 @@ VALUES = [
     (f"{A},{B}", ["uuid", "uuid"], (), False),
     ("GPU-3f1c", ["uuid"], (), False),
     ("GPU-", [], ("GPU-",), True),
+    ("1gpu,+2", ["index", "index"], (), False),
+    (f"0,{A},1", ["index"], (A, "1"), False),
+    (f"{A},0", ["uuid"], ("0",), False),
     ("MIG-22222222-0000-5000-8000-000000000000", ["mig"], (), False),
     (f"MIG-{A}/7/0", ["mig"], (), False),
     (f"{A}/7/0", [], (f"{A}/7/0",), True),
@@ -57,8 +60,9 @@ def test_value(value: str | None, kinds: list[str], ignored: tuple[str, ...], hi
         (A, 3, [0]),
         ("GPU-9A2B", 3, [1]),
         ("GPU-9a2", 3, []),  # the start of two
-        (f"{C},0,{B}", 3, [2, 0, 1]),
-        (f"0,{A}", 3, []),  # the same GPU twice
+        (f"{C},{A},{B}", 3, [2, 0, 1]),
+        (f"{A},GPU-3f1c", 3, []),  # the same GPU twice
+        (f"{C},0,{B}", 3, [2]),
         ("GPU-77", 3, []),
         ("MIG-22222222-0000-5000-8000-000000000000", 3, None),
     ],
