@@ -14,7 +14,7 @@ from cudadoctor.cli._planning import Wish, options_of, planned_machine
 from cudadoctor.cli._words import InputError
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import load_matrix
-from cudadoctor.model import CRASH, ERROR, UNDECIDED, Facts, FixStep
+from cudadoctor.model import CRASH, ERROR, UNDECIDED, WARNING, Facts, FixStep
 from cudadoctor.model.report import Report
 from cudadoctor.plan import Options, Plan, make_plan, plan_for, torch_for
 from cudadoctor.render.plan import FAIL, OK, TODO, FixView, render
@@ -90,6 +90,7 @@ def examined(machine: Machine, wish: Wish, style: Style) -> tuple[FixView, Facts
         not_helping=tuple(dict.fromkeys(helpless)),
         explain=report.root_causes if plan.steps else (),
         mirror=options.mirror,
+        may_act=machine.is_this_one,
         style=style,
     )
     return view, facts
@@ -120,6 +121,9 @@ def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) ->
         return NOT_DECIDED, f"undecided: {undecided[0].message}", EXIT_UNDECIDED
     if found.choice is None and (options.torch or options.companions or options.partners):
         return FAIL, f"no torch build that is known serves this wish: {'; '.join(found.reasons)}", EXIT_TODO
+    noted = [o for o in report.outcomes if o.failed and o.severity == WARNING and o.because_of is None]
+    if noted:
+        return OK, f"nothing that a step mends: {noted[0].message}", EXIT_DONE
     return OK, f"nothing to do: {ok_sentence(View(report=report, exit=0))}", EXIT_DONE
 
 
@@ -138,8 +142,6 @@ def is_terminal() -> bool:
 def act(view: FixView, machine: Machine, unasked: bool) -> int:
     """Takes the safe steps, each after a yes or `unasked`, checks the machine again, and gives the exit status."""
     if not any(step.safety == "safe" and step.argv is not None for step in view.plan.steps):
-        if view.plan.steps:
-            _output.write("\nNo step of this plan is one that cudadoctor runs: they are yours to take.\n")
         return view.exit
 
     def ask(step: FixStep) -> bool:

@@ -26,7 +26,8 @@ FAIL = "FAIL"
 
 
 class FixView(NamedTuple):
-    """What `fix` shows. `word` and `verdict` are the first line; `not_helping` what people would try in vain."""
+    """What `fix` shows. `word` and `verdict` are the first line; `not_helping` what people would try in vain; `may_act`: the machine
+    is this one, so that steps may be taken."""
 
     word: str
     verdict: str
@@ -37,6 +38,7 @@ class FixView(NamedTuple):
     notes: Sequence[str] = ()
     explain: Sequence[str] = ()
     mirror: Optional[str] = None
+    may_act: bool = False
     style: Style = Style()
 
 
@@ -60,6 +62,7 @@ def _text(view: FixView) -> Iterator[str]:
     for number, step in enumerate(view.plan.steps, start=1):
         yield ""
         yield from step_text(step, f"{number}", view.plan.shell, style)
+    yield from _who_acts(view)
     yield from _torch_lines(view)
     if view.plan.advice:
         yield ""
@@ -70,6 +73,21 @@ def _text(view: FixView) -> Iterator[str]:
     if view.explain:
         yield ""
         yield f"more  cudadoctor explain {' '.join(view.explain[:1])}"
+
+
+def _who_acts(view: FixView) -> Iterator[str]:
+    """Which steps cudadoctor takes when it is told to, and which it never does."""
+    if not view.may_act or not view.plan.steps:
+        return
+    ours = [f"{n}" for n, step in enumerate(view.plan.steps, 1) if step.safety == "safe" and step.argv is not None]
+    yield ""
+    if not ours:
+        text = "cudadoctor runs none of these steps: they are yours to take."
+    else:
+        word = "step" if len(ours) == 1 else "steps"
+        text = f"cudadoctor runs {word} {', '.join(ours)} when you say so (cudadoctor fix, or fix --apply)"
+        text += "; the rest is yours." if len(ours) < len(view.plan.steps) else "."
+    yield from wrap(text, view.style.width)
 
 
 def step_text(step: FixStep, label: str, shell: str, style: Style) -> Iterator[str]:
@@ -93,8 +111,6 @@ def step_text(step: FixStep, label: str, shell: str, style: Style) -> Iterator[s
         for place, line in enumerate(notes):
             name = "note" if place == 0 else ""
             yield from _hanging(line, f"{indent}{name:<9}", indent + " " * 9, style)
-    if step.safety != "safe" and command:
-        yield f"{indent}{'yours':<9}cudadoctor does not run this step: look at it first"
 
 
 def command_text(step: FixStep, shell: str) -> str:
@@ -130,7 +146,12 @@ def _torch_lines(view: FixView) -> Iterator[str]:
     lines: list[tuple[str, str]] = [("note", text) for text in view.notes]
     lines += [("not", text) for text in view.not_helping]
     found = view.resolution
-    if found is not None and not found.nothing_to_do:
+    installs = any(step.id.startswith(("install-torch", "no-torch-build")) for step in view.plan.steps)
+    if found is not None and found.split and not any(step.id == "one-environment-each" for step in view.plan.steps):
+        for part in found.split:
+            names = " and ".join(dict.fromkeys(gpu.label for gpu in part.gpus))
+            lines.append(("each", f"{names}: torch {part.choice.version}, in an environment of its own"))
+    if found is not None and installs:
         for blocker in found.blocked_by[:2]:
             change = blocker.change[0].upper() + blocker.change[1:]
             lines.append(("better", f"{change} opens torch {blocker.opens.version}"))

@@ -300,7 +300,7 @@ def _why_this(j: Judged, need: Need, judged: Sequence[Judged]) -> tuple[str, ...
         else:
             lines.append(f"torch {j.build.torch} is the nearest release to {here} that serves this machine")
             same = [other for other in judged if other.key[0] == numbers(here)]
-            lines.extend(_first_hard(same))
+            lines.extend(f"not torch {here}: {line}" for line in _first_hard(same))
     newest = max(other.key[0] for other in judged)
     if j.key[0] < newest and not _keeps(need):
         version = ".".join(map(str, newest))

@@ -84,7 +84,8 @@ def working_effect(
     effect.update(_gpus_effect(context))
     if context.os != "linux" or context.is_wsl:
         return effect
-    modules = [m for m in facts.value("kernel.modules", []) if m != "nouveau" and m not in MODULES]
+    gone = {*MODULES, *context.matrix.kernel_modules("nouveau")}
+    modules = [module for module in facts.value("kernel.modules", []) if module not in gone]
     kernel = facts.value("system.kernel_release", "")
     effect.update(
         {
@@ -417,11 +418,6 @@ def blacklist_nouveau(context: Context) -> list[Draft]:
         f"echo '{line}' {'>' if position == 0 else '>>'} {NOUVEAU_FILE}" for position, line in enumerate(lines)
     )
     facts = context.facts
-    modules = [module for module in facts.value("kernel.modules", []) if module != "nouveau"]
-    unbound = [
-        dict(entry, driver=None) if entry.get("driver") == "nouveau" else dict(entry)
-        for entry in facts.value("pci.gpus", [])
-    ]
     return [
         draft(
             KERNEL,
@@ -435,12 +431,31 @@ def blacklist_nouveau(context: Context) -> list[Draft]:
             undo=context.text(context.root("rm", NOUVEAU_FILE)) + ", then the initramfs step and a reboot",
         ),
         *_initramfs(context),
-        *reboot(
-            context,
-            "nouveau lets go of the GPU only at the next start",
-            {"kernel.modules": modules, "pci.gpus": unbound},
-        ),
+        *reboot(context, "nouveau lets go of the GPU only at the next start", _after_nouveau(context)),
     ]
+
+
+def _after_nouveau(context: Context) -> dict[str, Any]:
+    """Without nouveau the card goes to NVIDIA's module, where that is there; a step that installs it says so itself."""
+    facts = context.facts
+    if "install-driver" in context.kinds:
+        return {}
+    files = facts.value("kernel.nvidia_module_files", [])
+    version = facts.value("driver.library_version")
+    if version is None:
+        version = next((entry.get("version") for entry in files if entry.get("version")), None)
+    if files or version is not None:
+        flavour = next((entry.get("flavour") for entry in files if entry.get("flavour")), None)
+        branch = context.matrix.branch_of(version, "linux") if version else None
+        return working_effect(context, version, flavour, branch.cuda if branch else None)
+    others = context.matrix.kernel_modules("nouveau")
+    return {
+        "kernel.modules": [module for module in facts.value("kernel.modules", []) if module not in others],
+        "pci.gpus": [
+            dict(entry, driver=None if entry.get("driver") in others else entry.get("driver"))
+            for entry in facts.value("pci.gpus", [])
+        ],
+    }
 
 
 def remove_module_blacklist(context: Context, files: Sequence[str]) -> list[Draft]:

@@ -205,12 +205,16 @@ def _way_back(context: Context, installed: Mapping[str, str], requirements: Sequ
         return context.text(uninstall_argv(context, names))
     if context.facts.value("torch.origin") == CONDA:
         return "conda install the packages that were there before"
-    local = split_local(before["torch"]).local
-    try:
-        back = [f"{validate.package(name)}=={validate.version(version)}" for name, version in before.items()]
-    except ValueError:
-        return "install the torch that was there before"
-    return context.text(install_argv(context, back, context.index_url(local) if local else None))
+    build = context.case.derived(torch_build)
+    if build.row is None or not build.row.seen:
+        return f"install the torch that was there before ({before['torch'][:40]})"
+    # What came from PyPI carries no local version; its twin on the index does, and a pin without one would not bring it.
+    local = build.row.local
+    back = []
+    for name, version in before.items():
+        public = split_local(version).public
+        back.append(_checked(f"{name}=={public}" + (f"+{local}" if local else "")))
+    return context.text(install_argv(context, back, context.index_url(build.row.variant)))
 
 
 def torch_effect(context: Context, choice: Choice) -> dict[str, Any]:
