@@ -6,15 +6,14 @@ As root these libraries create /dev/nvidiactl even without a driver, so this pro
 
 from __future__ import annotations
 
-import re
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, known, unknown
 from cudadoctor.probes.api import LINUX, Probe
 from cudadoctor.system.port import System
 
-# nvidia0, nvidiactl, nvidia-uvm, ...; dxg is WSL's; nvgpu, nvmap and nvhost-*gpu are a Jetson's.
-_NODE = re.compile(r"nvidia.*|dxg|nvgpu|nvmap|nvhost-.*gpu")
+# Beside nvidia0, nvidiactl, nvidia-uvm, ...: dxg is WSL's; nvgpu, nvmap and nvhost-*gpu are a Jetson's.
+_OTHER_NODES = ("dxg", "nvgpu", "nvmap")
 
 
 def look(system: System) -> dict[str, Fact[Any]]:
@@ -23,12 +22,18 @@ def look(system: System) -> dict[str, Fact[Any]]:
         return {"device.nodes": unknown(listing.reason, listing.source)}
     nodes: list[dict[str, Any]] = []
     for name in listing.value or ():
-        if _NODE.fullmatch(name):
+        if _is_node(name):
             problem = _add(system, f"/dev/{name}", nodes, may_be_folder=True)
             if problem is not None:
                 return {"device.nodes": problem}
     nodes.sort(key=lambda node: _natural(node["path"]))
     return {"device.nodes": known(nodes, "/dev")}
+
+
+def _is_node(name: str) -> bool:
+    if name.startswith("nvidia") or name in _OTHER_NODES:
+        return True
+    return name.startswith("nvhost-") and name.endswith("gpu")
 
 
 def _add(system: System, path: str, nodes: list[dict[str, Any]], may_be_folder: bool) -> Optional[Fact[Any]]:
@@ -62,8 +67,10 @@ def _add(system: System, path: str, nodes: list[dict[str, Any]], may_be_folder: 
     return None
 
 
-def _natural(path: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", path) if part]
+def _natural(path: str) -> tuple[str, int]:
+    """/dev/nvidia2 before /dev/nvidia10."""
+    stem = path.rstrip("0123456789")
+    return stem, int(path[len(stem) :] or -1)
 
 
 PROBE = Probe("device", (LINUX,), ("device.nodes",), look)

@@ -20,11 +20,28 @@ PACMAN = "/var/lib/pacman/local"
 AKMODS = "/usr/src/akmods"
 _RPM = ("/usr/lib/sysimage/rpm", "/var/lib/rpm")
 
-_NAME = re.compile(
-    r"(?:lib)?nvidia-(?:[a-z]+-)?(?:driver|headless|dkms|kernel|utils|open|smi|compute|ml|fabricmanager|legacy|tesla)[\w.+-]*"
-    r"|nvidia(?:-open|-lts|-open-lts)?|libnvidia-(?:compute|ml)[\w.+-]*|libcuda1|cuda-drivers[\w.-]*"
-    r"|linux-(?:modules|objects)-nvidia[\w.+-]*|akmod-nvidia[\w.-]*",
-    re.ASCII,
+# Names of packages that hold a part of the driver, or begin with these and a number. The toolkit, the container
+# toolkit, settings and the like are none.
+_NAMES = ("nvidia", "nvidia-lts", "nvidia-open", "nvidia-open-lts", "nvidia-smi", "libcuda1")
+_BEGINNINGS = (
+    "nvidia-driver",
+    "nvidia-headless",
+    "nvidia-dkms",
+    "nvidia-kernel",
+    "nvidia-utils",
+    "nvidia-open",
+    "nvidia-compute-utils",
+    "nvidia-fabricmanager",
+    "nvidia-legacy",
+    "nvidia-tesla",
+    "libnvidia-compute",
+    "libnvidia-legacy",
+    "libnvidia-ml",
+    "libnvidia-tesla",
+    "cuda-drivers",
+    "linux-modules-nvidia",
+    "linux-objects-nvidia",
+    "akmod-nvidia",
 )
 
 _UNITS = ("/usr/lib/systemd/system", "/lib/systemd/system", "/etc/systemd/system")
@@ -64,13 +81,17 @@ def _is_of_interest(system: System) -> bool:
     )
 
 
+def _is_of_driver(package: str) -> bool:
+    return package in _NAMES or package.startswith(_BEGINNINGS)
+
+
 def _debian(names: list[str]) -> list[dict[str, Any]]:
     # A package that is removed, but for its settings, keeps its .list and loses its .md5sums.
     found: dict[str, None] = {}
     for name in names:
         package, _, ending = name.rpartition(".")
         package = package.partition(":")[0]
-        if ending == "md5sums" and _NAME.fullmatch(package):
+        if ending == "md5sums" and _is_of_driver(package):
             found[package] = None
     return [{"name": package, "version": None} for package in found]
 
@@ -80,7 +101,7 @@ def _arch(names: list[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name in names:
         parts = name.rsplit("-", 2)
-        if len(parts) == 3 and _NAME.fullmatch(parts[0]):
+        if len(parts) == 3 and _is_of_driver(parts[0]):
             found.append({"name": parts[0], "version": parts[1].rpartition(":")[2]})
     return found
 

@@ -52,8 +52,8 @@ _NAMES = (
 # Shown where they are set, whatever the rest of their names.
 _PREFIXES = ("CUDA_", "CUDNN_", "NVIDIA_", "PYTORCH_", "TORCH_", "NCCL_", "CONDA_OVERRIDE_", "TRITON_", "XLA_PYTHON_")
 
-_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH|URL|PROXY|USER|EMAIL|API|LICENSE")
-_UUID = re.compile(r"\b(GPU|MIG)-[0-9A-Za-z][0-9A-Za-z/-]*")
+# Parts of names whose values may be secret or personal.
+_SECRET = ("TOKEN", "KEY", "SECRET", "PASS", "CREDENTIAL", "AUTH", "URL", "PROXY", "USER", "EMAIL", "API", "LICENSE")
 # No value of these is long; one that is, is not what its name says.
 _LONGEST = 4096
 
@@ -66,8 +66,9 @@ def look(system: System) -> dict[str, Fact[Any]]:
         if (
             spelled.startswith(_PREFIXES)
             and f"env.{spelled}" not in facts
-            and not _SECRET.search(spelled)
-            and re.fullmatch(r"[A-Z0-9_]{1,80}", spelled)
+            and not any(part in spelled for part in _SECRET)
+            and spelled.isascii()
+            and spelled.replace("_", "").isalnum()
         ):
             facts[f"env.{spelled}"] = _shown(system.variable(name))
     return facts
@@ -76,7 +77,10 @@ def look(system: System) -> dict[str, Fact[Any]]:
 def _shown(variable: Fact[str]) -> Fact[str]:
     if not variable.is_known:
         return variable if variable.is_unknown else absent(variable.source)
-    return known(_UUID.sub(r"\1-*", variable.get()[:_LONGEST]), variable.source)
+    value = variable.get()[:_LONGEST]
+    if "GPU-" in value or "MIG-" in value:
+        value = re.sub(r"\b(GPU|MIG)-[0-9A-Za-z][0-9A-Za-z/-]*", r"\1-*", value)
+    return known(value, variable.source)
 
 
 PROBE = Probe("environment", EVERYWHERE, ("env.*",), look)

@@ -25,8 +25,7 @@ _NIXOS_MODULES = "/run/booted-system/kernel-modules/lib/modules"
 
 # nvidia.ko.zst; Debian has nvidia-current.ko and nvidia-tesla-470.ko. Not nvidia-drm.ko, nvidia-uvm.ko, ...
 _NAME = r"nvidia(?:-current|-tesla|-legacy|-open|-srv|-server)*(?:-[0-9]{3}(?:xx)?)?(?:-open)?"
-_FILE = re.compile(_NAME + r"\.ko(\.xz|\.zst|\.gz)?")
-_DKMS_MODULE = re.compile(_NAME)
+_FILE = _NAME + r"\.ko(\.xz|\.zst|\.gz)?"
 
 # Below /lib/modules/RELEASE: DKMS of Debian and Ubuntu; akmods, DKMS and packages of Red Hat's; SUSE's; Arch's;
 # NVIDIA's own installer; Gentoo's.
@@ -73,7 +72,7 @@ def _files(system: System, dkms: Fact[list[dict[str, Any]]]) -> Fact[list[dict[s
             if listing.is_unknown:
                 unread = listing
             for name in listing.value or ():
-                matched = _FILE.fullmatch(name)
+                matched = re.fullmatch(_FILE, name) if name.startswith("nvidia") else None
                 if matched and system.status(f"{folder}/{name}").is_known:
                     version, flavour = _embedded(system, f"{folder}/{name}") if not matched.group(1) else (None, None)
                     found.append(
@@ -138,7 +137,7 @@ def _dkms(system: System) -> Fact[list[dict[str, Any]]]:
         return absent(DKMS) if listing.is_absent else unknown(listing.reason, DKMS)
     entries: list[dict[str, Any]] = []
     for module in listing.get():
-        if not _DKMS_MODULE.fullmatch(module):
+        if not module.startswith("nvidia") or not re.fullmatch(_NAME, module):
             continue
         names = system.list_folder(f"{DKMS}/{module}")
         if names.is_unknown:
@@ -171,7 +170,7 @@ def _of_version(system: System, folder: str, version: str, installed: set[_Build
                 entries.append({"version": version, "kernel": kernel, "arch": arch, "status": status})
     # A build that succeeds takes its folder away; the log says for which kernel the last one failed.
     log = system.read_text(f"{folder}/build/make.log", 2000)
-    failed = re.search(r"for kernel (\S{1,120}) \(([\w-]{1,30})\)", log.value or "")
+    failed = re.search(r"for kernel (\S{1,120}) \(([\w-]{1,30})\)", log.get()) if log.is_known else None
     if failed and not any(entry["kernel"] == failed.group(1) for entry in entries):
         kernel, arch = failed.groups()
         entries.append({"version": version, "kernel": kernel, "arch": arch, "status": "failed"})

@@ -52,7 +52,8 @@ def _kind(system: System) -> tuple[Fact[str], Fact[bool]]:
     # SGE's JOB_ID is a name that others use, too.
     if system.variable("JOB_ID").is_known and system.variable("SGE_TASK_ID").is_known:
         return known(SGE, "$JOB_ID"), known(True, "$JOB_ID")
-    if system.platform == "linux" and re.search(r"slurm\S*/job_[0-9]", system.read_text(_CGROUP).value or ""):
+    group = system.read_text(_CGROUP).value or "" if system.platform == "linux" else ""
+    if "slurm" in group and re.search(r"slurm\S*/job_[0-9]", group):
         # A shell that pam_slurm_adopt has put into a job: it has the job's limits and none of its variables.
         return known(SLURM, _CGROUP), known(True, _CGROUP)
     for kind, name in _SITE_VARIABLES:

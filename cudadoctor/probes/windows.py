@@ -26,7 +26,7 @@ _RUNTIMES = (
 )
 _RUNTIME_FILE = "System32\\vcruntime140_1.dll"
 
-_GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_GUID = r"(?ai)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NO_OVERLAY = "00000000-0000-0000-0000-000000000000"
 _MOST_ADAPTERS = 64
 
@@ -85,7 +85,7 @@ def _active_plan(system: System) -> tuple[Fact[str], Fact[str], Fact[str]]:
         result = system.run([program.get(), "/getactivescheme"], timeout=5.0)
         # "Power Scheme GUID: 381b4222-...  (Balanced)", the words in the console's language.
         text = result.get().stdout if result.is_known else ""
-        found = _GUID.search(text)
+        found = re.search(_GUID, text)
         if found is not None:
             named = re.search(r"[(（]([^()（）]{1,100})[)）]", text[found.end() :])
             name = _or_unknown(named.group(1).strip() if named else None, "powercfg shows no name", result.source)
@@ -105,7 +105,7 @@ def _or_unknown(value: Optional[str], reason: str, source: str) -> Fact[str]:
 
 
 def _guid(value: Any) -> str:
-    found = _GUID.search(str(value))
+    found = re.search(_GUID, str(value))
     if found is None:
         raise ParseError(f"not a GUID: {str(value)[:40]!a}")
     return found.group().lower()
@@ -113,7 +113,7 @@ def _guid(value: Any) -> str:
 
 def _plans(system: System) -> Fact[list[str]]:
     keys = system.registry_keys(_SCHEMES)
-    return keys.map(lambda names: [name.lower() for name in names if _GUID.fullmatch(name)])
+    return keys.map(lambda names: [name.lower() for name in names if re.fullmatch(_GUID, name)])
 
 
 def _overlay(overlay: Fact[Any]) -> Fact[str]:
