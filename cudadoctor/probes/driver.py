@@ -152,8 +152,8 @@ def nvml_facts(answer: Fact[Any]) -> dict[str, Fact[Any]]:
     facts["gpu.count"] = _read(data.get("count"), missing)
     gpus = data.get("gpus", [])
     for index in range(max(len(gpus), facts["gpu.count"].value or 0)):
-        entry = gpus[index] if index < len(gpus) else {"handle": {"code": -1, "error": missing}}
-        facts.update({f"gpu.{index}.{name}": fact for name, fact in _gpu_facts(entry).items()})
+        found = _gpu_facts(gpus[index]) if index < len(gpus) else _no_gpu_facts(missing, False)
+        facts.update({f"gpu.{index}.{name}": fact for name, fact in found.items()})
     return facts
 
 
@@ -280,13 +280,7 @@ _GPU_FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
 def _gpu_facts(entry: Mapping[str, Any]) -> dict[str, Fact[Any]]:
     handle = entry.get("handle")
     if handle is not None:
-        facts: dict[str, Fact[Any]] = {
-            name: unknown(f"NVML: {handle['error']}", NVML) for name, _, _ in _GPU_FACTS
-        }
-        facts["mig_devices"] = unknown(f"NVML: {handle['error']}", NVML)
-        lost = handle["code"] == GPU_IS_LOST
-        facts["lost"] = known(True, NVML) if lost else unknown(f"NVML: {handle['error']}", NVML)
-        return facts
+        return _no_gpu_facts(f"NVML: {handle['error']}", handle["code"] == GPU_IS_LOST)
     facts = {name: _read(entry.get(key)).map(read) for name, key, read in _GPU_FACTS}
     mig = facts["mig_mode"]
     if mig.is_known:
@@ -295,6 +289,14 @@ def _gpu_facts(entry: Mapping[str, Any]) -> dict[str, Fact[Any]]:
         facts["mig_devices"] = mig
     codes = {answer.get("code") for answer in entry.values() if isinstance(answer, dict)}
     facts["lost"] = known(GPU_IS_LOST in codes, NVML)
+    return facts
+
+
+def _no_gpu_facts(reason: str, lost: bool) -> dict[str, Fact[Any]]:
+    """A GPU that is counted, and of which nothing can be asked."""
+    facts: dict[str, Fact[Any]] = {name: unknown(reason, NVML) for name, _, _ in _GPU_FACTS}
+    facts["mig_devices"] = unknown(reason, NVML)
+    facts["lost"] = known(True, NVML) if lost else unknown(reason, NVML)
     return facts
 
 
