@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from cudadoctor.derive.driver import NO, YES, answer
 from cudadoctor.derive.gpus import PRESENT, gpus, presence
-from cudadoctor.derive.surroundings import driver_software, in_container, in_wsl
+from cudadoctor.derive.surroundings import driver_software, in_container, in_wsl, on_jetson
 from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -41,41 +41,50 @@ def judge(case: Case) -> Outcome:
         return case.passed("a driver is installed and answers", reply.evidence)
     if in_wsl(case):
         return case.skipped("WSL uses the driver of Windows")
+    if on_jetson(case):
+        return case.skipped("a Jetson's driver is part of its system")
     seen = case.derived(presence)
     if seen.state != PRESENT:
         return case.skipped("no NVIDIA GPU is known to be here")
     if case.value("driver.module_loaded", False):
         return case.passed("a driver is loaded", ("driver.module_loaded", "driver.module_version"))
     if in_container(case):
-        if case.fact("driver.module_loaded").is_unknown:
-            return case.undecided("the container does not show the host's modules", ("driver.module_loaded",))
-        return case.failed(
-            "the host of this container has no NVIDIA driver loaded",
-            (*seen.evidence, "driver.module_loaded"),
-            certainty=LIKELY,
-            fixes=(
-                Remedy(
-                    "manual",
-                    {
-                        "title": "Install the driver on the host, not in the container",
-                        "text": "The driver belongs to the host: install it there and start the container again.",
-                        "kind": "driver",
-                        "effect": {"driver.module_loaded": True},
-                    },
-                ),
-            ),
-            not_helping=("installing a driver inside the container",),
-        )
+        return _in_container(case, seen.evidence)
     if driver_software(case):
         return case.skipped("a driver is installed; why it is not at work is for other rules")
     if reply.state != NO:
         return case.undecided(f"cannot tell whether a driver is installed: {reply.reason}", reply.evidence)
     found = case.derived(gpus)
-    card = found[0].label if found else "an NVIDIA GPU"
+    card = found[0].label if found else "NVIDIA GPU"
     on_windows = case.value("system.os") == "windows"
     return case.failed(
         f"no NVIDIA driver is installed for the {card}",
         (*seen.evidence, "driver.nvml_library", "driver.smi_path"),
         fixes=(Remedy("install-windows-driver" if on_windows else "install-driver", {}),),
         not_helping=("a CUDA toolkit or another torch build: neither brings a driver",),
+    )
+
+
+def _in_container(case: Case, seen: tuple[str, ...]) -> Outcome:
+    loaded = case.fact("driver.module_loaded")
+    if not loaded.is_known:
+        return case.undecided("the container does not show the host's kernel modules", ("driver.module_loaded",))
+    holders = [gpu.bound_driver for gpu in case.derived(gpus) if gpu.bound_driver not in (None, "nvidia")]
+    beside = f" ({holders[0]} holds the card)" if holders else ""
+    return case.failed(
+        f"the host of this container has no NVIDIA driver loaded{beside}",
+        (*seen, "driver.module_loaded"),
+        certainty=LIKELY,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Install the driver on the host, not in the container",
+                    "text": "The driver belongs to the host: install it there and start the container again.",
+                    "kind": "driver",
+                    "effect": {"driver.module_loaded": True},
+                },
+            ),
+        ),
+        not_helping=("installing a driver inside the container",),
     )

@@ -30,6 +30,8 @@ RULE = Rule(
     title="The nouveau driver holds the GPU",
     severity=ERROR,
     blame=MACHINE,
+    # Where NVIDIA's module is missing or refused, nouveau takes the card in its place.
+    follows_from=("CD103", "CD104"),
     precedence=11,
 )
 
@@ -44,27 +46,40 @@ def judge(case: Case) -> Outcome:
         return case.passed("NVIDIA's driver is at work", case.derived(answer).evidence)
     if case.derived(presence).state == NONE:
         return case.skipped("no NVIDIA GPU is here")
-    holders = [gpu for gpu in case.derived(gpus) if gpu.bound_driver in _OPEN_SOURCE_DRIVERS]
-    loaded = [name for name in case.value("kernel.modules", []) if name in _OPEN_SOURCE_DRIVERS]
-    taken = [event for event in events(case, "device-taken") if "nouveau" in str(event.get("values", {}))]
+    found = case.derived(gpus)
+    holders = [gpu for gpu in found if gpu.bound_driver in _OPEN_SOURCE_DRIVERS]
+    if any(gpu.bound_driver == "nvidia" for gpu in found):
+        return case.passed("NVIDIA's driver has a card of its own", ("pci.gpus",))
     if holders:
-        return _failed(case, f"{holders[0].bound_driver} holds the {holders[0].label}", "pci.gpus", CERTAIN)
-    if taken:
+        # Beside a card that it does not hold, it may be there for a screen only.
+        certainty = CERTAIN if len(holders) == len(found) else LIKELY
+        return _failed(case, f"{holders[0].bound_driver} holds the {holders[0].label}", "pci.gpus", certainty)
+    modules = case.fact("kernel.modules")
+    loaded = [name for name in modules.value or () if name in _OPEN_SOURCE_DRIVERS]
+    # A line of the log may be older than the present state.
+    taken = [event for event in events(case, "device-taken") if "nouveau" in str(event.get("values", {}))]
+    if taken and (loaded or not modules.is_known):
         return _failed(case, "nouveau holds the GPU, says the kernel log", "kernel.log_events", CERTAIN)
     if loaded and not case.value("driver.module_loaded", False):
         return _failed(case, f"the {loaded[0]} module is loaded instead of NVIDIA's", "kernel.modules", LIKELY)
-    if case.fact("kernel.modules").is_unknown and case.fact("pci.gpus").is_unknown:
+    if modules.is_unknown and not case.fact("pci.gpus").is_known:
         return case.undecided("cannot tell which driver holds the card", ("kernel.modules", "pci.gpus"))
     return case.passed("nouveau is not in use", ("kernel.modules", "pci.gpus"))
 
 
 def _failed(case: Case, what: str, fact: str, certainty: str) -> Outcome:
     blacklist = Remedy("blacklist-nouveau", {})
-    fixes: tuple[Fix, ...] = (blacklist,) if driver_software(case) else (Remedy("install-driver", {}), blacklist)
+    files = case.fact("kernel.nvidia_module_files")
+    running = case.value("system.kernel_release")
+    is_built = any(entry.get("kernel") == running for entry in files.value or ())
+    complete = driver_software(case) and (is_built or not files.is_known)
+    fixes: tuple[Fix, ...] = (blacklist,) if complete else (Remedy("install-driver", {}), blacklist)
+    pending = bool(case.value("kernel.nouveau_blacklisted_by")) and is_built
+    when = ", which takes the card at the next start" if pending else ""
     return case.failed(
-        f"{what}, so NVIDIA's driver cannot: CUDA does not work with it",
+        f"{what}: CUDA needs NVIDIA's driver{when}",
         (fact, "driver.module_loaded", "kernel.nouveau_blacklisted_by"),
         certainty=certainty,
         fixes=fixes,
-        not_helping=("another torch build: the card is not NVIDIA's driver's to use",),
+        not_helping=("another torch build: none can use a card that nouveau holds",),
     )

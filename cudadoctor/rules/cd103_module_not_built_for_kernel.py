@@ -19,10 +19,10 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import YES, answer
-from cudadoctor.derive.gpus import PRESENT, presence
+from cudadoctor.derive.gpus import PRESENT, gpus, presence
 from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.surroundings import driver_software, on_own_linux
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Fix, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD103",
@@ -32,6 +32,8 @@ RULE = Rule(
     blame=MACHINE,
     precedence=13,
 )
+
+_FILES = ("system.kernel_release", "kernel.nvidia_module_files", "kernel.dkms")
 
 
 def judge(case: Case) -> Outcome:
@@ -47,33 +49,61 @@ def judge(case: Case) -> Outcome:
         return case.undecided(
             "cannot tell for which kernels there is a module", ("kernel.nvidia_module_files", "system.kernel_release")
         )
-    evidence = ("system.kernel_release", "kernel.nvidia_module_files", "kernel.dkms")
-    wrong = events(case, "wrong-kernel")
     if any(entry.get("kernel") == running for entry in files.get()):
-        if wrong:
-            return _failed(case, running, "its file is of another kernel", CERTAIN, (*evidence, "kernel.log_events"))
-        return case.passed(f"there is a module for {running}", evidence)
+        if events(case, "wrong-kernel"):
+            why = "its file was built for another"
+            return _failed(case, running, why, CERTAIN, (*_FILES, "kernel.log_events"), "build-module")
+        return case.passed(f"there is a module for {running}", _FILES)
     others = sorted({str(entry.get("kernel")) for entry in files.get()})
     if others:
-        return _failed(case, running, f"there is one for {', '.join(others)}", CERTAIN, evidence)
+        installed = case.fact("kernel.installed")
+        if installed.is_known and running not in installed.get():
+            return _replaced(case, running, others[-1])
+        why = f"there is one for {others[-1]}" + (" and others" if len(others) > 1 else "")
+        return _failed(case, running, why, CERTAIN, _FILES, "build-module")
     if case.value("kernel.dkms"):
         version = case.value("kernel.dkms")[0].get("version")
-        return _failed(case, running, f"DKMS has {version} and did not build it", CERTAIN, evidence)
-    if driver_software(case):
-        found = ("driver.packages", "driver.library_version")
-        return _failed(case, running, "only the driver's programs and libraries are there", LIKELY, (*evidence, *found))
-    return case.skipped("no driver is installed")
+        return _failed(case, running, f"DKMS has {version} and did not build it", CERTAIN, _FILES, "build-module")
+    if not driver_software(case):
+        return case.skipped("no driver is installed")
+    if any(gpu.bound_driver not in (None, "nvidia") for gpu in case.derived(gpus)):
+        return case.skipped("another driver holds the card")
+    found = ("driver.packages", "driver.library_version")
+    why = "only the driver's programs and libraries are there"
+    return _failed(case, running, why, LIKELY, (*_FILES, *found), "install-driver")
 
 
-def _failed(case: Case, running: str, why: str, certainty: str, evidence: tuple[str, ...]) -> Outcome:
+def _failed(case: Case, running: str, why: str, certainty: str, evidence: tuple[str, ...], remedy: str) -> Outcome:
     headers = ""
-    if case.fact("kernel.headers").is_known and not case.value("kernel.headers"):
-        headers = "; its headers are missing, which a build needs"
+    if case.fact("kernel.headers").value is False and remedy == "build-module":
+        headers = " and no headers to build it"
         evidence = (*evidence, "kernel.headers")
+    fixes: tuple[Fix, ...] = (Remedy(remedy, {}),)
+    # Without NVIDIA's module, nouveau has taken the card, and lets go of it at a reboot only.
+    if any(gpu.bound_driver == "nouveau" for gpu in case.derived(gpus)):
+        fixes = (*fixes, Remedy("blacklist-nouveau", {}))
     return case.failed(
-        f"the running kernel {running} has no NVIDIA module: {why}{headers}",
+        f"kernel {running} has no NVIDIA module{headers}: {why}",
         evidence,
         certainty=certainty,
-        fixes=(Remedy("build-module", {}),),
+        fixes=fixes,
         not_helping=("another torch build: nothing works before the module loads",),
+    )
+
+
+def _replaced(case: Case, running: str, newer: str) -> Outcome:
+    """The update has taken the running kernel's folder away; a module can be neither built nor loaded for it."""
+    return case.failed(
+        f"kernel {running} is still running and was replaced by {newer}, for which the NVIDIA module is there",
+        (*_FILES, "kernel.installed"),
+        fixes=(
+            Remedy(
+                "reboot",
+                {
+                    "why": f"the machine then runs {newer}, whose module is there",
+                    "effect": {"system.kernel_release": newer, "driver.module_loaded": True},
+                },
+            ),
+        ),
+        not_helping=("installing the driver again: the files of the running kernel are gone",),
     )

@@ -23,7 +23,7 @@ from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.gpus import PRESENT, gpus, presence
 from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.surroundings import on_own_linux
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD104",
@@ -31,9 +31,11 @@ RULE = Rule(
     title="Secure Boot keeps the NVIDIA module out",
     severity=ERROR,
     blame=MACHINE,
-    blocked_by=("CD102",),
     precedence=12,
 )
+
+# Where modules lie that were built on this machine; the distribution signs its own with a key that the firmware knows.
+_BUILT_HERE = ("/updates/", "/extra/", "/misc/", "/weak-updates/")
 
 
 def judge(case: Case) -> Outcome:
@@ -43,32 +45,42 @@ def judge(case: Case) -> Outcome:
         return case.passed("the module is loaded", ("driver.module_loaded",))
     if case.derived(presence).state != PRESENT:
         return case.skipped("no NVIDIA GPU is known to be here")
-    rejected = events(case, "key-rejected")
-    if rejected:
-        named = any(str(event.get("values", {}).get("module", "")).startswith("nvidia") for event in rejected)
-        return _failed(case, CERTAIN if named else LIKELY, ("kernel.log_events", "kernel.secure_boot"))
     secure_boot = case.fact("kernel.secure_boot")
+    running = case.value("system.kernel_release")
+    files = case.fact("kernel.nvidia_module_files")
+    on_disk = [entry for entry in files.value or () if entry.get("kernel") == running]
+    rejected = events(case, "key-rejected")
+    if any(str(event.get("values", {}).get("module", "")).startswith("nvidia") for event in rejected):
+        return _failed(case, CERTAIN, ("kernel.log_events", "kernel.secure_boot"))
+    # A line that names no module may be about any, so there must be one of NVIDIA's that could have been meant.
+    if rejected and (on_disk or not files.is_known):
+        return _failed(case, LIKELY, ("kernel.log_events", "kernel.nvidia_module_files", "kernel.secure_boot"))
     if secure_boot.is_absent or secure_boot.value is False:
         return case.passed("Secure Boot is off", ("kernel.secure_boot",))
-    running = case.value("system.kernel_release")
-    on_disk = [entry for entry in case.value("kernel.nvidia_module_files", []) if entry.get("kernel") == running]
-    if not on_disk:
+    if files.is_known and not on_disk:
         return case.skipped("there is no module for the running kernel that could be refused")
     if not secure_boot.is_known:
         return case.undecided(f"cannot tell whether Secure Boot is on: {secure_boot.reason}", ("kernel.secure_boot",))
+    if not files.is_known:
+        return case.undecided(
+            "Secure Boot is on; whether there is a module that it could refuse is not known",
+            ("kernel.secure_boot", "kernel.nvidia_module_files"),
+        )
     if any(gpu.bound_driver not in (None, "nvidia") for gpu in case.derived(gpus)):
         return case.skipped("another driver holds the card")
     if case.value("kernel.nvidia_blacklisted_by"):
-        return case.skipped("the module is kept from loading by a setting")
-    return _failed(
-        case, LIKELY, ("kernel.secure_boot", "kernel.nvidia_module_files", "driver.module_loaded")
-    )
+        return case.skipped("a setting keeps the module from loading")
+    if case.fact("kernel.log_events").is_known:
+        return case.passed("Secure Boot is on, and the kernel log tells of no refusal", ("kernel.log_events",))
+    built_here = any(place in str(entry.get("path", "")) for entry in on_disk for place in _BUILT_HERE)
+    evidence = ("kernel.secure_boot", "kernel.nvidia_module_files", "driver.module_loaded")
+    return _failed(case, LIKELY if built_here else POSSIBLE, evidence)
 
 
 def _failed(case: Case, certainty: str, evidence: tuple[str, ...]) -> Outcome:
-    verb = "keeps" if certainty == CERTAIN else "probably keeps"
+    verb = {CERTAIN: "keeps", LIKELY: "probably keeps", POSSIBLE: "may keep"}[certainty]
     return case.failed(
-        f"Secure Boot {verb} the NVIDIA module from loading: its key is not enrolled",
+        f"Secure Boot {verb} the NVIDIA module from loading: the key that signed it is not enrolled",
         evidence,
         certainty=certainty,
         fixes=(Remedy("enroll-mok", {}),),

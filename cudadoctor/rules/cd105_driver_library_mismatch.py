@@ -19,9 +19,12 @@ References
 
 from __future__ import annotations
 
+from typing import NamedTuple, Optional
+
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import in_container, in_wsl
+from cudadoctor.derive.surroundings import in_container, in_wsl, on_jetson
+from cudadoctor.matrix import numbers
 from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -34,12 +37,27 @@ RULE = Rule(
 )
 
 _NVML_MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
+_MODULE_FACTS = ("driver.module_version", "driver.procfs_version")
 _LIBRARY_FACTS = ("driver.nvml_library_version", "driver.smi_library_version", "driver.library_version")
 
 
+class _Versions(NamedTuple):
+    """The driver's parts: the module that is loaded, the library, the module file for the running kernel; and the facts
+    that told."""
+
+    module: Optional[str]
+    library: Optional[str]
+    on_disk: Optional[str]
+    facts: tuple[str, ...]
+
+    @property
+    def differ(self) -> bool:
+        return bool(self.module and self.library and self.module != self.library)
+
+
 def judge(case: Case) -> Outcome:
-    if in_wsl(case) or case.value("system.os") == "windows":
-        return case.skipped("only Linux has a module and libraries that can part")
+    if in_wsl(case) or case.value("system.os") == "windows" or on_jetson(case):
+        return case.skipped("only a Linux driver has a module and libraries that can part")
     if case.derived(answer).state == YES:
         return case.passed("module and libraries agree: the driver answers", case.derived(answer).evidence)
     said = [
@@ -50,41 +68,48 @@ def judge(case: Case) -> Outcome:
         )
         if hit
     ]
+    versions = _versions(case)
     if said:
-        return _failed(case, CERTAIN, tuple(said))
-    module, library, fact = _versions(case)
-    if module and library and module != library:
-        return _failed(case, LIKELY, ("driver.module_version", fact))
+        return _failed(case, versions, CERTAIN, tuple(said))
     if case.fact("driver.nvml_error").is_known or case.fact("driver.smi_failure").is_known:
         return case.passed("the driver fails for another reason", ("driver.nvml_error", "driver.smi_failure"))
+    if versions.differ:
+        return _failed(case, versions, LIKELY, ())
     if case.fact("driver.module_loaded").is_unknown and case.fact("driver.module_version").is_unknown:
         return case.undecided("cannot tell which module is loaded", ("driver.module_version",))
     return case.skipped("there are no two parts to compare")
 
 
-def _versions(case: Case) -> tuple[str, str, str]:
-    module = case.value("driver.module_version") or case.value("driver.procfs_version") or ""
-    for event in events(case, "api-mismatch"):
-        module = module or str(event.get("values", {}).get("module", ""))
-    for fact in _LIBRARY_FACTS:
+def _versions(case: Case) -> _Versions:
+    logged = [event.get("values") or {} for event in events(case, "api-mismatch")]
+    module, module_fact = _first(case, _MODULE_FACTS, logged, "module")
+    library, library_fact = _first(case, _LIBRARY_FACTS, logged, "client")
+    running = case.value("system.kernel_release")
+    here = [entry for entry in case.value("kernel.nvidia_module_files", []) if entry.get("kernel") == running]
+    on_disk = here[0].get("version") if len({entry.get("version") for entry in here}) == 1 else None
+    facts = tuple(dict.fromkeys(fact for fact in (module_fact, library_fact) if fact))
+    return _Versions(module, library, str(on_disk) if on_disk else None, facts)
+
+
+def _first(
+    case: Case, facts: tuple[str, ...], logged: list[dict[str, str]], key: str
+) -> tuple[Optional[str], Optional[str]]:
+    for fact in facts:
         if case.value(fact):
-            return module, str(case.value(fact)), fact
-    for event in events(case, "api-mismatch"):
-        if event.get("values", {}).get("client"):
-            return module, str(event["values"]["client"]), "kernel.log_events"
-    return module, "", _LIBRARY_FACTS[0]
+            return str(case.value(fact)), fact
+    for values in logged:
+        if values.get(key):
+            return str(values[key]), "kernel.log_events"
+    return None, None
 
 
-def _failed(case: Case, certainty: str, said: tuple[str, ...]) -> Outcome:
-    module, library, fact = _versions(case)
-    versions = ""
-    if module and library and module != library:
-        versions = f": the loaded module is {module}, the library is {library}"
-    evidence = tuple(dict.fromkeys((*said, "driver.module_version", fact)))
-    data = {"module": module or None, "library": library or None}
+def _failed(case: Case, versions: _Versions, certainty: str, said: tuple[str, ...]) -> Outcome:
+    shown = f": the module is {versions.module}, the library {versions.library}" if versions.differ else ""
+    evidence = tuple(dict.fromkeys((*said, *versions.facts))) or _MODULE_FACTS
+    data = {"module": versions.module, "library": versions.library, "on_disk": versions.on_disk}
     if in_container(case):
         return case.failed(
-            f"the container's NVIDIA libraries do not fit the host's driver{versions}",
+            f"the container's NVIDIA libraries do not fit the host's driver{shown}",
             evidence,
             certainty=certainty,
             blame=ALLOCATION,
@@ -94,26 +119,41 @@ def _failed(case: Case, certainty: str, said: tuple[str, ...]) -> Outcome:
                     "manual",
                     {
                         "title": "Take the driver's libraries out of the image",
-                        "text": "Remove the nvidia-driver and libnvidia packages from the image: the container "
-                        "runtime mounts the host's libraries. After a driver update on the host, start the "
-                        "container again.",
+                        "text": "Start the container again: after a driver update on the host it still has the old "
+                        "libraries. If that does not help, remove the nvidia-driver and libnvidia packages from the "
+                        "image: the container runtime mounts the host's libraries.",
                         "kind": "container",
-                        "effect": {"driver.nvml_error": None, "driver.smi_failure": None, **_agree(module)},
+                        "effect": {
+                            "driver.nvml_error": None,
+                            "driver.smi_failure": None,
+                            **({"driver.library_version": versions.module} if versions.module else {}),
+                            **{fact: versions.module for fact in versions.facts if fact in _LIBRARY_FACTS},
+                        },
                     },
                 ),
             ),
+            not_helping=("another torch build: the two halves of the driver do not fit each other",),
         )
+    not_helping = ["another torch build or toolkit: the two halves of the driver do not fit each other"]
+    if versions.differ and versions.on_disk == versions.module:
+        # The update was cut short: a reboot loads the same old module again.
+        parts = numbers(versions.library or "")
+        return case.failed(
+            f"half of a driver update is missing{shown}; the module on disk is the old one too",
+            (*evidence, "kernel.nvidia_module_files"),
+            certainty=certainty,
+            data=data,
+            fixes=(Remedy("install-driver", {"branch": parts[0]} if parts else {}),),
+            not_helping=("a reboot: it loads the same old module again", *not_helping),
+        )
+    what = "the NVIDIA driver was updated and the old module is still loaded"
+    if not versions.differ:
+        what = "the loaded NVIDIA module and the driver's libraries are of different versions"
     return case.failed(
-        f"the NVIDIA driver was changed and the old module is still loaded{versions}"
-        if versions
-        else "the loaded NVIDIA module and the driver's libraries are of different versions",
+        what + shown,
         evidence,
         certainty=certainty,
         data=data,
         fixes=(Remedy("reload-module", {}),),
-        not_helping=("another torch build or toolkit: the two halves of the driver do not fit each other",),
+        not_helping=tuple(not_helping),
     )
-
-
-def _agree(module: str) -> dict[str, object]:
-    return {"driver.library_version": module} if module else {}

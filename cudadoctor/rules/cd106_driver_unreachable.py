@@ -22,8 +22,9 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import NO, YES, answer, version, version_fact
-from cudadoctor.derive.gpus import NONE, presence
-from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.gpus import NONE, UNCLEAR, presence
+from cudadoctor.derive.surroundings import driver_software, in_container, nvidia_nodes, on_own_linux
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -38,29 +39,96 @@ RULE = Rule(
     precedence=29,
 )
 
+# What is shown of a program's words; nvidia-smi's sentence is 130 characters long.
+_WORDS = 60
+
 
 def judge(case: Case) -> Outcome:
     reply = case.derived(answer)
     if reply.state == YES:
         driver = case.derived(version)
-        return case.passed(f"driver {driver.get()} answers", (version_fact(case),))
-    if case.derived(presence).state == NONE:
+        if driver.is_known:
+            return case.passed(f"driver {driver.get()} answers", (case.derived(version_fact),))
+        return case.passed(reply.reason, reply.evidence)
+    seen = case.derived(presence)
+    if seen.state == NONE:
         return case.skipped("there is no NVIDIA GPU that a driver could serve")
     if reply.state != NO:
         return case.undecided(f"cannot tell whether the driver answers: {reply.reason}", reply.evidence)
-    hangs = case.value("driver.nvml_unresponsive", False) or case.value("driver.smi_failure") == "timed-out"
+    if seen.state == UNCLEAR and not driver_software(case):
+        return case.undecided(
+            f"no driver is to be seen, and cannot tell whether there is a GPU: {seen.reason}", seen.evidence
+        )
     evidence = tuple(name for name in ("driver.nvml_error", "driver.smi_failure") if case.fact(name).is_known)
-    if hangs:
+    if case.value("driver.nvml_unresponsive", False) or case.value("driver.smi_failure") == "timed-out":
         return case.failed(
             "the NVIDIA driver did not answer in time: it hangs",
             (*evidence, "driver.nvml_unresponsive"),
             fixes=(Remedy("reboot", {"why": "a driver that hangs seldom comes back without one"}),),
             not_helping=("another torch build: the driver answers nobody",),
         )
+    if on_own_linux(case) and case.fact("driver.module_loaded").value is False:
+        return _not_loaded(case, evidence)
+    if in_container(case) and nvidia_nodes(case):
+        return _in_container(case, evidence or reply.evidence, _short(reply.reason))
     return case.failed(
-        f"the NVIDIA driver does not answer ({reply.reason})",
+        f"the NVIDIA driver does not answer ({_short(reply.reason)})",
         evidence or reply.evidence,
         certainty=LIKELY,
         fixes=(Remedy("reload-module", {}),),
+        not_helping=("another torch build or toolkit: nothing works before the driver does",),
+    )
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _WORDS else words[: _WORDS - 3].rstrip(" ,.") + "..."
+
+
+def _not_loaded(case: Case, evidence: tuple[str, ...]) -> Outcome:
+    """The module is there, perhaps, and nobody has loaded it."""
+    evidence = (*evidence, "driver.module_loaded")
+    not_helping = ("another torch build or toolkit: nothing works before the module is loaded",)
+    blacklisted = case.value("kernel.nvidia_blacklisted_by")
+    if blacklisted:
+        return case.failed(
+            f"the NVIDIA module is kept from loading by {blacklisted[0]}",
+            (*evidence, "kernel.nvidia_blacklisted_by"),
+            certainty=CERTAIN,
+            fixes=(Remedy("remove-module-blacklist", {"files": list(blacklisted)}),),
+            not_helping=("installing the driver again: the setting stays", *not_helping),
+        )
+    return case.failed(
+        "the NVIDIA module is not loaded, so its driver does not answer",
+        evidence,
+        certainty=LIKELY,
+        fixes=(Remedy("reload-module", {}),),
+        not_helping=not_helping,
+    )
+
+
+def _in_container(case: Case, evidence: tuple[str, ...], reason: str) -> Outcome:
+    return case.failed(
+        f"the driver does not answer inside this container ({reason})",
+        (*evidence, "device.nodes"),
+        certainty=LIKELY,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Start the container again",
+                    "text": "Run nvidia-smi on the host. If it works there, start the container again: one that has "
+                    "run for long loses its devices when the host reloads its services. If it fails there too, mend "
+                    "the host's driver first.",
+                    "kind": "container",
+                    "effect": {
+                        "driver.nvml_error": None,
+                        "driver.smi_failure": None,
+                        "driver.nvml_version": case.value("driver.module_version")
+                        or case.value("driver.library_version")
+                        or "0",
+                    },
+                },
+            ),
+        ),
         not_helping=("another torch build or toolkit: nothing works before the driver does",),
     )

@@ -20,10 +20,10 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import numbering, version, version_fact
-from cudadoctor.derive.gpus import Gpu, gpus
-from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import in_container, in_wsl
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.gpus import gpus
+from cudadoctor.derive.left_out import TOO_NEW, TOO_OLD, UNEXPLAINED, LeftOut, left_out, listed
+from cudadoctor.derive.surroundings import in_container, in_wsl, on_jetson
+from cudadoctor.rules.api import CERTAIN, ERROR, INFO, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD107",
@@ -36,63 +36,65 @@ RULE = Rule(
 
 
 def judge(case: Case) -> Outcome:
-    if in_wsl(case) or in_container(case) or case.fact("system.jetson").is_known:
+    if in_wsl(case) or in_container(case) or on_jetson(case):
         return case.skipped("which cards the driver leaves out shows on the machine itself")
     found = case.derived(gpus)
     if not found:
         return case.skipped("no NVIDIA GPU is known to be here")
     # What NVML or nvidia-smi lists, the driver supports.
-    left_out = [gpu for gpu in found if gpu.index is None]
-    if not left_out:
+    missing = case.derived(left_out)
+    if not missing:
         return case.passed("the driver lists every card", found[0].facts)
-    legacy = events(case, "needs-legacy-driver")
-    if legacy:
-        branch = str(legacy[0].get("values", {}).get("branch", ""))
-        return _too_old(case, left_out[0], f"R{branch}", CERTAIN, ("kernel.log_events", "pci.gpus"), _severity(found))
+    for why in (TOO_NEW, TOO_OLD):
+        for entry in missing:
+            if entry.why == why:
+                return _too_new(case, entry) if why == TOO_NEW else _too_old(case, entry)
     driver = case.derived(version)
+    evidence = (case.derived(version_fact), *missing[0].evidence)
+    if not any(entry.why == UNEXPLAINED for entry in missing):
+        return case.passed("no card is left out for its age", evidence)
     if driver.is_absent:
         return case.skipped("no driver is at work")
     if not driver.is_known:
-        return case.undecided("cannot tell the driver's version", (version_fact(case),))
-    branch_row = case.matrix.branch_of(driver.get(), numbering(case))
-    if branch_row is None:
+        return case.undecided("cannot tell the driver's version", evidence[:1])
+    if case.matrix.branch_of(driver.get(), case.derived(numbering)) is None:
         reason = f"driver {driver.get()} is of a branch that the matrix does not know"
-        return case.undecided(reason, (version_fact(case),))
-    evidence = (version_fact(case), *left_out[0].facts)
-    for gpu in left_out:
-        if not gpu.compute_capability.is_known:
-            continue
-        product = case.matrix.gpu_by_pci(gpu.pci_device_id).exact if gpu.pci_device_id else None
-        last = case.matrix.last_branch_for(product or gpu.compute_capability.get())
-        if last is not None and last.decisive and branch_row.linux > last.number:
-            return _too_old(case, gpu, last.branch, LIKELY, evidence, _severity(found))
-        first = case.matrix.first_branch_for(product or gpu.compute_capability.get())
-        if first is not None and first.decisive and branch_row.linux < first.number:
-            return case.failed(
-                f"driver {driver.get()} is too old for the {gpu.label}: it needs branch {first.branch} or newer",
-                evidence,
-                certainty=LIKELY,
-                severity=_severity(found),
-                data={"first_branch": first.branch},
-                fixes=(Remedy("update-driver", {"minimum_branch": first.number, "for": "gpu"}),),
-            )
+        return case.undecided(reason, evidence[:1])
     return case.passed("nothing says that the branch leaves this card out", evidence)
 
 
-def _severity(found: tuple[Gpu, ...]) -> str:
-    """A card that is left out beside others that work is a warning: often an old one that only drives a screen."""
-    return WARNING if any(gpu.index is not None for gpu in found) else ERROR
-
-
-def _too_old(
-    case: Case, gpu: Gpu, branch: str, certainty: str, evidence: tuple[str, ...], severity: str
-) -> Outcome:
+def _too_new(case: Case, entry: LeftOut) -> Outcome:
+    number = int((entry.branch or "R0")[1:])
+    driver = case.derived(version)
+    which = f"driver {driver.get()}" if driver.is_known else "the driver"
     return case.failed(
-        f"the installed driver no longer supports the {gpu.label}: {branch} is the last branch that does",
-        evidence,
+        f"{which} is too old for the {entry.gpu.label}: it needs {entry.branch} or newer",
+        entry.evidence,
+        certainty=LIKELY,
+        severity=WARNING if case.derived(listed) else ERROR,
+        data={"first_branch": entry.branch},
+        fixes=(Remedy("update-driver", {"minimum_branch": number, "for": "gpu"}),),
+    )
+
+
+def _too_old(case: Case, entry: LeftOut) -> Outcome:
+    certainty = CERTAIN if entry.by_log else LIKELY
+    until = f"{entry.branch} was the last branch for it" if entry.branch else "an older branch does"
+    if case.derived(listed):
+        # As a rule a card that only drives a screen. The older branch would leave out the others.
+        return case.failed(
+            f"the driver leaves out the {entry.gpu.label} ({until}); the other cards work",
+            entry.evidence,
+            certainty=certainty,
+            severity=INFO,
+            data={"last_branch": entry.branch},
+        )
+    number = (entry.branch or "")[1:]
+    return case.failed(
+        f"the installed driver no longer supports the {entry.gpu.label}: {until}",
+        entry.evidence,
         certainty=certainty,
-        severity=severity,
-        data={"last_branch": branch},
-        fixes=(Remedy("install-driver", {"branch": int(branch[1:])} if branch[1:].isdigit() else {}),),
-        not_helping=(f"a newer driver: support for this card ended with {branch}",),
+        data={"last_branch": entry.branch},
+        fixes=(Remedy("install-driver", {"branch": int(number)} if number.isdigit() else {}),),
+        not_helping=(f"a newer driver: support for this card ended with {entry.branch or 'an older branch'}",),
     )

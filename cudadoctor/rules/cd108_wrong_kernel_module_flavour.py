@@ -18,9 +18,17 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.derive.gpus import Gpu, gpus
-from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import in_container, on_own_linux
+from cudadoctor.derive.gpus import gpus
+from cudadoctor.derive.left_out import (
+    NEEDS_OPEN,
+    NEEDS_PROPRIETARY,
+    UNEXPLAINED,
+    LeftOut,
+    flavour_needed,
+    left_out,
+    listed,
+)
+from cudadoctor.derive.surroundings import on_own_linux
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -29,67 +37,53 @@ RULE = Rule(
     title="The kernel module is of the wrong flavour for this GPU",
     severity=ERROR,
     blame=MACHINE,
+    follows_from=("CD107",),
     precedence=17,
 )
 
+_NEEDS = {NEEDS_OPEN: ("open", "proprietary"), NEEDS_PROPRIETARY: ("proprietary", "open")}
+
 
 def judge(case: Case) -> Outcome:
-    if not on_own_linux(case) and not in_container(case):
-        return case.skipped("only Linux has two kernel modules")
+    if not on_own_linux(case):
+        return case.skipped("only a Linux machine of its own has a kernel module to choose")
     found = case.derived(gpus)
-    left_out = [gpu for gpu in found if gpu.index is None]
     if not found:
         return case.skipped("no NVIDIA GPU is known to be here")
-    if not left_out:
+    missing = case.derived(left_out)
+    if not missing:
         return case.passed("the module serves every card", found[0].facts)
-    if events(case, "needs-open-module"):
-        return _failed(case, left_out[0], "open", CERTAIN, ("kernel.log_events", "pci.gpus"))
-    if events(case, "needs-proprietary-module"):
-        return _failed(case, left_out[0], "proprietary", CERTAIN, ("kernel.log_events", "pci.gpus"))
+    for entry in missing:
+        if entry.why in _NEEDS:
+            return _failed(case, entry)
+    if not any(entry.why == UNEXPLAINED for entry in missing):
+        return case.passed("no card is left out for the module's flavour", missing[0].evidence)
     flavour = case.fact("driver.module_flavour")
     if flavour.is_absent:
         return case.skipped("no module is loaded")
     if not flavour.is_known:
         return case.undecided(f"cannot tell the module's flavour: {flavour.reason}", ("driver.module_flavour",))
-    for gpu in left_out:
-        needed = _needed(case, gpu)
-        if needed and needed != flavour.get():
-            return _failed(case, gpu, needed, LIKELY, ("driver.module_flavour", *gpu.facts))
     return case.passed(f"the {flavour.get()} module suits the card", ("driver.module_flavour", *found[0].facts))
 
 
-def _needed(case: Case, gpu: Gpu) -> str:
-    """The only flavour that this card works with, or an empty text."""
-    product = case.matrix.gpu_by_pci(gpu.pci_device_id).exact if gpu.pci_device_id else None
-    if product is not None and product.modules in ("open", "proprietary"):
-        return str(product.modules)
-    if gpu.compute_capability.is_known:
-        architecture = case.matrix.architecture(gpu.compute_capability.get())
-        if architecture is not None and architecture.modules in ("open", "proprietary"):
-            return str(architecture.modules)
-    return ""
-
-
-def _failed(case: Case, gpu: Gpu, needed: str, certainty: str, evidence: tuple[str, ...]) -> Outcome:
-    other = "proprietary" if needed == "open" else "open"
-    served = [card for card in case.derived(gpus) if card.index is not None]
-    bound = [card for card in served if _needed(case, card) == other]
+def _failed(case: Case, entry: LeftOut) -> Outcome:
+    needed, other = _NEEDS[entry.why]
+    certainty = CERTAIN if entry.by_log else LIKELY
+    working = case.derived(listed)
+    bound = [gpu for gpu in working if flavour_needed(case, gpu) == other]
     if bound:
-        # Installing the other module would only swap which of the two works.
         return case.failed(
-            f"no kernel module serves both cards: the {gpu.label} needs the {needed} one, "
-            f"the {bound[0].label} the {other} one, which is installed",
-            evidence,
+            f"no module serves both the {entry.gpu.label} ({needed}) and the {bound[0].label} ({other})",
+            entry.evidence,
             certainty=certainty,
             severity=WARNING,
             data={"needed": needed},
-            not_helping=(f"the {needed} module: the {bound[0].label} would stop working",),
         )
     return case.failed(
-        f"the {gpu.label} needs the {needed} kernel module, and the {other} one is installed",
-        evidence,
+        f"the {entry.gpu.label} needs the {needed} kernel module, and the {other} one is loaded",
+        entry.evidence,
         certainty=certainty,
-        severity=WARNING if served else None,
+        severity=WARNING if working else ERROR,
         data={"needed": needed},
         fixes=(Remedy(f"install-{needed}-kernel-module", {}),),
         not_helping=("another version of the same flavour",),

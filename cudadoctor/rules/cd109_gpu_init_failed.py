@@ -20,8 +20,12 @@ References
 
 from __future__ import annotations
 
+from typing import Any
+
+from cudadoctor.derive.driver import NO, answer
 from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.kernel_log import events
+from cudadoctor.derive.left_out import UNEXPLAINED, left_out, listed
 from cudadoctor.derive.surroundings import on_own_linux
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
@@ -36,56 +40,84 @@ RULE = Rule(
 )
 
 _REASONS = {
-    "init-failed": "the driver could not initialise it (RmInitAdapter failed)",
-    "firmware-missing": "the driver did not find its firmware file",
-    "bar-invalid": "the system's firmware gave it no usable memory region (BAR)",
+    "init-failed": "it could not be initialised (RmInitAdapter failed)",
+    "firmware-missing": "its firmware file was not found",
+    "bar-invalid": "it has no usable memory region (BAR)",
     "off-the-bus": "it has fallen off the bus",
-    "no-power-state": "it did not come out of its power-saving state",
+    "no-power-state": "it did not wake from power saving",
 }
+# Timeout of, and error in, the processor on the card that runs the driver's firmware.
+_GSP_XIDS = ("119", "120")
 
 
 def judge(case: Case) -> Outcome:
     if not on_own_linux(case):
-        return case.skipped("a container, a job or WSL may be given fewer cards than there are")
-    if not case.value("driver.module_loaded", False):
-        if case.fact("driver.module_loaded").is_unknown and case.value("driver.smi_failure") != "no-devices":
+        return case.skipped("a container, a Jetson or WSL shows other cards than the machine has")
+    loaded = case.fact("driver.module_loaded")
+    says_none = case.value("driver.smi_failure") == "no-devices"
+    if not loaded.value and not says_none:
+        if loaded.is_unknown:
             return case.undecided("cannot tell whether the module is loaded", ("driver.module_loaded",))
-        if case.value("driver.smi_failure") != "no-devices":
-            return case.skipped("no module is loaded")
-    found = case.derived(gpus)
-    shown = [gpu for gpu in found if gpu.index is not None]
-    hidden = [gpu for gpu in found if gpu.index is None and gpu.bound_driver in (None, "nvidia")]
-    no_devices = case.value("driver.smi_failure") == "no-devices" or case.value("gpu.count") == 0
-    if not no_devices and not (shown and hidden):
-        if not shown and case.fact("gpu.count").is_unknown and case.fact("smi.gpus").is_unknown:
-            return case.undecided("neither NVML nor nvidia-smi was asked", ("gpu.count", "smi.gpus"))
-        return case.passed("the driver shows every card that it holds", ("gpu.count",))
-    if case.value("scheduler.in_job", False) and not no_devices:
-        return case.skipped("a job may be given fewer cards than there are")
-    reasons = events(case, *_REASONS)
-    why = _REASONS[reasons[0]["kind"]] if reasons else "the kernel log would tell why"
-    card = hidden[0].label if hidden else "GPU"
-    evidence = ["driver.module_loaded", "gpu.count" if case.fact("gpu.count").is_known else "driver.smi_failure"]
+        return case.skipped("no module is loaded")
+    shown = case.derived(listed)
+    hidden = [entry for entry in case.derived(left_out) if entry.why == UNEXPLAINED]
+    no_devices = not shown and (says_none or case.value("gpu.count") == 0)
+    if no_devices or (shown and hidden):
+        return _failed(case, _log(case))
+    stuck = [event for event in events(case, "xid") if (event.get("values") or {}).get("number") in _GSP_XIDS]
+    if stuck and case.derived(answer).state == NO:
+        return _failed(case, stuck)
+    if not shown and case.fact("gpu.count").is_unknown and case.fact("smi.gpus").is_unknown:
+        if case.derived(answer).state == NO:
+            return case.skipped("the driver does not answer, so it shows no card")
+        return case.undecided("neither NVML nor nvidia-smi was asked", ("gpu.count", "smi.gpus"))
+    return case.passed("the driver shows every card that it could", ("gpu.count",))
+
+
+def _log(case: Case) -> list[dict[str, Any]]:
+    """The lines of the kernel log that are about the cards in question."""
+    places = {entry.gpu.pci_address for entry in case.derived(left_out)}
+    found = events(case, *_REASONS)
+    own = [event for event in found if event.get("bus_id") is None or event.get("bus_id") in places]
+    return own if places else found
+
+
+def _failed(case: Case, log: list[dict[str, Any]]) -> Outcome:
+    shown = case.derived(listed)
+    hidden = case.derived(left_out)
+    why = "; the kernel log would tell why"
+    if log:
+        gsp = "its firmware (GSP) does not answer"
+        why = f": {_REASONS.get(str(log[0].get('kind')), gsp)}"
+    card = hidden[0].gpu.label if hidden else shown[0].label if shown else "GPU"
+    seen = "gpu.count" if case.fact("gpu.count").is_known else "driver.smi_failure"
     return case.failed(
-        f"the driver is loaded and does not bring the {card} up: {why}",
-        (*evidence, "pci.gpus", "kernel.log_events"),
-        certainty=CERTAIN if reasons else LIKELY,
-        severity=WARNING if shown else None,
-        data={"log": [event.get("text") for event in reasons][:5]},
+        f"the driver does not bring the {card} up{why}",
+        ("driver.module_loaded", seen, "pci.gpus", "kernel.log_events"),
+        certainty=CERTAIN if log else LIKELY,
+        severity=WARNING if shown and case.derived(answer).state != NO else ERROR,
+        data={"log": [event.get("text") for event in log][:5]},
         fixes=(
             Remedy(
                 "manual",
                 {
                     "title": "Bring the card up",
-                    "text": "Look at: sudo dmesg | grep -i nvrm. Then power the machine off completely and on again; "
-                    "check the card's power cables and seat; enable Above 4G Decoding in the firmware; install the "
-                    "driver again.",
+                    "text": _advice(case),
                     "kind": "driver",
                     "effect": _works(case),
                 },
             ),
         ),
-        not_helping=("another torch build or toolkit: the driver itself sees no device",),
+        not_helping=("another torch build or toolkit: the driver itself has no use of the card",),
+    )
+
+
+def _advice(case: Case) -> str:
+    other = {"open": "proprietary", "proprietary": "open"}.get(case.value("driver.module_flavour", ""))
+    flavour = f", or its {other} kernel module" if other else ""
+    return (
+        "Look at: sudo dmesg | grep -i nvrm. Then power the machine off completely and on again; check the card's "
+        f"power cables and seat; enable Above 4G Decoding in the firmware; install the driver again{flavour}."
     )
 
 
@@ -106,7 +138,13 @@ def _works(case: Case) -> dict[str, object]:
         }
         for index, gpu in enumerate(case.derived(gpus))
     ]
-    effect: dict[str, object] = {"driver.smi_failure": None, "gpu.count": count, "smi.gpus": entries}
+    effect: dict[str, object] = {
+        "driver.smi_failure": None,
+        "driver.nvml_unresponsive": False,
+        "gpu.count": count,
+        "smi.gpus": entries,
+        "kernel.log_events": [],
+    }
     for index, gpu in enumerate(case.derived(gpus)):
         effect[f"gpu.{index}.name"] = gpu.label
         if gpu.pci_address:

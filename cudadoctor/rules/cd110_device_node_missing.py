@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.gpus import NONE, presence
-from cudadoctor.derive.surroundings import in_container, in_wsl, nvidia_nodes
+from cudadoctor.derive.surroundings import in_container, in_wsl, nvidia_nodes, on_jetson
 from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -36,42 +36,77 @@ RULE = Rule(
     precedence=18,
 )
 
+# These share the host's /dev: what is missing in them is missing on the host.
+_WITH_THE_HOSTS_NODES = ("apptainer", "charliecloud")
+
 
 def judge(case: Case) -> Outcome:
-    if case.value("system.os") != "linux" or in_wsl(case) or case.fact("system.jetson").is_known:
+    if case.value("system.os") in ("windows", "darwin") or in_wsl(case) or on_jetson(case):
         return case.skipped("this system has no /dev/nvidia nodes")
     if case.derived(presence).state == NONE:
         return case.skipped("no NVIDIA GPU is here")
     nodes = case.fact("device.nodes")
-    if case.fact("driver.module_loaded").value is False:
+    answers = case.derived(answer).state == YES
+    if case.fact("driver.module_loaded").value is False and not answers:
         return case.skipped("no module is loaded, so there is nothing to have nodes")
     if nodes.is_unknown:
-        if case.derived(answer).state == YES and case.value("gpu.count", 0) > 0:
+        if answers and case.value("gpu.count", 0) > 0:
             return case.passed("NVML opens the cards", ("gpu.count",))
         return case.undecided(f"cannot tell which device nodes there are: {nodes.reason}", ("device.nodes",))
-    paths = {str(node.get("path")) for node in case.value("device.nodes", [])}
-    contained = in_container(case)
-    if nvidia_nodes(case):
-        if contained and "/dev/nvidia-uvm" not in paths:
-            return _failed(
-                case,
-                "/dev/nvidia-uvm is not in this container: nvidia-smi works without it, CUDA does not",
-                CERTAIN,
-                ALLOCATION,
-            )
+    if in_container(case):
+        return _in_container(case)
+    if case.derived(nvidia_nodes):
         return case.passed("the device nodes are there", ("device.nodes",))
-    if case.derived(answer).state == YES:
+    if answers:
         return case.passed("the driver's library makes the device nodes when it needs them", ("device.nodes",))
     if case.fact("driver.module_loaded").is_unknown:
         return case.undecided("cannot tell whether the module is loaded", ("driver.module_loaded", "device.nodes"))
-    return _failed(case, "the module is loaded and /dev/nvidia0 does not exist", LIKELY, MACHINE)
+    return _failed(case, "the NVIDIA module is loaded and /dev/nvidia0 does not exist", LIKELY, MACHINE)
+
+
+def _in_container(case: Case) -> Outcome:
+    """Nobody makes nodes inside a container: all that CUDA opens must have been passed in."""
+    paths = {str(node.get("path")) for node in case.value("device.nodes", [])}
+    if not case.derived(nvidia_nodes):
+        return case.skipped("the container was given no GPU")
+    for path, use in (
+        ("/dev/nvidiactl", "every NVIDIA library opens it first"),
+        ("/dev/nvidia-uvm", "nvidia-smi works without it, CUDA does not"),
+    ):
+        if path not in paths:
+            from_host = case.value("system.container") in _WITH_THE_HOSTS_NODES
+            message = f"{path} is not in this container: {use}"
+            return _failed(case, message, CERTAIN, MACHINE if from_host else ALLOCATION)
+    return case.passed("the device nodes are there", ("device.nodes",))
 
 
 def _failed(case: Case, message: str, certainty: str, blame: str) -> Outcome:
+    fix = Remedy("create-device-nodes", {})
+    if in_container(case) and blame == MACHINE:
+        fix = Remedy(
+            "manual",
+            {
+                "title": "Make the device nodes on the host",
+                "text": "On the host: sudo nvidia-modprobe -c 0 -u. Then start the container again.",
+                "kind": "container",
+                "needs": ["root"],
+                "effect": {"device.nodes": [*case.value("device.nodes", []), *_missing(case)]},
+            },
+        )
     return case.failed(
         message,
         ("device.nodes", "driver.module_loaded"),
         certainty=certainty,
         blame=blame,
-        fixes=(Remedy("create-device-nodes", {}),),
+        fixes=(fix,),
+        not_helping=("another torch build: it cannot open what is not there",),
     )
+
+
+def _missing(case: Case) -> list[dict[str, object]]:
+    have = {node.get("path") for node in case.value("device.nodes", [])}
+    return [
+        {"path": path, "mode": "666", "uid": 0, "gid": 0, "group": "root", "usable": True, "device": device}
+        for path, device in (("/dev/nvidiactl", "195:255"), ("/dev/nvidia-uvm", "511:0"))
+        if path not in have
+    ]

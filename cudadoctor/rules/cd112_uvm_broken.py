@@ -9,7 +9,9 @@ Why it matters
 
 How to fix
     Load the module anew: sudo rmmod nvidia_uvm; sudo modprobe nvidia_uvm. If programs hold it, end them first; a
-    reboot does it too. Where it comes back after every suspend, enable the driver's own suspend services.
+    reboot does it too. Where it comes back after every suspend, enable the driver's own suspend services. Where it
+    never works on a new kernel, switch off its use of the kernel's HMM: a line "options nvidia_uvm uvm_disable_hmm=1"
+    in a file under /etc/modprobe.d, and load it anew.
 
 References
     https://download.nvidia.com/XFree86/Linux-x86_64/latest/README/powermanagement.html
@@ -18,7 +20,7 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.driver import NO, YES, answer
 from cudadoctor.derive.surroundings import on_own_linux
 from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
@@ -41,7 +43,7 @@ def judge(case: Case) -> Outcome:
         return case.skipped("no program reported CUDA's unknown error")
     reply = case.derived(answer)
     if reply.state != YES:
-        if reply.state == "no":
+        if reply.state == NO:
             return case.skipped("the driver does not answer at all")
         return case.undecided("CUDA reported an unknown error; whether the driver answers is not known", reply.evidence)
     loaded = case.fact("kernel.modules")
@@ -51,8 +53,6 @@ def judge(case: Case) -> Outcome:
         f"CUDA reports an unknown error while the driver answers: {what}",
         ("symptom.cuda_unknown_error", *reply.evidence, "kernel.modules"),
         certainty=LIKELY,
-        fixes=(
-            Remedy("load-uvm", {"reload": not missing, "effect": {"symptom.cuda_unknown_error": None}}),
-        ),
+        fixes=(Remedy("load-uvm", {"reload": not missing, "effect": {"symptom.cuda_unknown_error": None}}),),
         not_helping=("installing torch again: the same build works once the module does",),
     )

@@ -20,8 +20,9 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.derive.gpus import NONE, PRESENT, gpus, presence
-from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Rule
+from cudadoctor.derive.gpus import LENT_TO_GUESTS, NONE, PRESENT, gpus, presence
+from cudadoctor.derive.surroundings import driver_software, in_job
+from cudadoctor.rules.api import ALLOCATION, ERROR, MACHINE, Case, Fix, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD501",
@@ -36,19 +37,79 @@ RULE = Rule(
 
 _OTHER_MAKERS = {"1002": "an AMD", "8086": "an Intel"}
 
+# What the bus shows once a card is there, whichever it is.
+_A_CARD = {
+    "pci.gpus": [{"address": "0000:01:00.0", "device_id": "", "class": "030000", "driver": "nvidia"}],
+    "windows.gpus": [{"name": "NVIDIA GPU", "driver_version": None, "vendor_id": "10de", "device_id": None}],
+}
+
 
 def judge(case: Case) -> Outcome:
     seen = case.derived(presence)
     if seen.state == PRESENT:
-        found = case.derived(gpus)
-        names = ", ".join(gpu.label for gpu in found) or seen.reason
-        return case.passed(names, seen.evidence, {"gpus": [gpu.label for gpu in found]})
+        return case.passed(_names(case) or seen.reason, seen.evidence, {"gpus": [g.label for g in case.derived(gpus)]})
     if seen.state != NONE:
         return case.undecided(f"cannot tell whether there is an NVIDIA GPU: {seen.reason}", seen.evidence)
-    others = sorted({_OTHER_MAKERS[v] for v in case.value("pci.other_display", []) if v in _OTHER_MAKERS})
-    beside = f"; it has {' and '.join(others)} one" if others else ""
+    not_helping = ("a driver, a CUDA toolkit or another torch build: there is no card for them to run on",)
+    if any(entry.get("driver") in LENT_TO_GUESTS for entry in case.value("pci.gpus", [])):
+        return case.failed(
+            f"{seen.reason}: this system cannot use it, a guest can", seen.evidence, not_helping=not_helping
+        )
+    if case.value("system.os") == "darwin":
+        return case.failed("macOS has no CUDA: NVIDIA ships no driver for it", seen.evidence, not_helping=not_helping)
+    if case.fact("scheduler.kind").is_known and not in_job(case):
+        return _on_login_node(case, seen.evidence)
+    evidence = list(seen.evidence)
+    beside, fact = _others(case)
+    if beside:
+        evidence.append(fact)
+    hint = ""
+    fixes: tuple[Fix, ...] = ()
+    if driver_software(case):
+        # Who has installed a driver has, or had, a card.
+        hint = "; a driver is installed: is the card switched off?"
+        evidence += [name for name in ("driver.packages", "driver.smi_path") if case.value(name)][:1]
+        fixes = (
+            Remedy(
+                "manual",
+                {
+                    "title": "Look for the card",
+                    "text": "If this machine has an NVIDIA card, switch it on: prime-select or the maker's tool, or "
+                    "the graphics setting of the firmware. In a virtual machine, the host passes it through.",
+                    "kind": "setting",
+                    "effect": _A_CARD,
+                },
+            ),
+        )
     return case.failed(
-        f"this machine has no NVIDIA GPU, so CUDA cannot work on it{beside}",
-        (*seen.evidence, "pci.other_display") if others else seen.evidence,
-        not_helping=("a driver, a CUDA toolkit or another torch build: there is no card for them to run on",),
+        f"this machine has no NVIDIA GPU, so CUDA cannot work on it{beside}{hint}",
+        evidence,
+        fixes=fixes,
+        not_helping=not_helping,
+    )
+
+
+def _names(case: Case) -> str:
+    """The cards, each kind once: 8x NVIDIA H100 80GB HBM3."""
+    labels = [gpu.label for gpu in case.derived(gpus)]
+    counts = {label: labels.count(label) for label in labels}
+    return ", ".join(label if count == 1 else f"{count}x {label}" for label, count in counts.items())
+
+
+def _others(case: Case) -> tuple[str, str]:
+    """What the machine has instead, and the fact that tells."""
+    fact = "windows.gpus" if case.value("system.os") == "windows" else "pci.other_display"
+    found = case.value(fact, [])
+    vendors = [str(entry.get("vendor_id")) for entry in found] if fact == "windows.gpus" else found
+    names = sorted({_OTHER_MAKERS[vendor] for vendor in vendors if vendor in _OTHER_MAKERS})
+    return (f"; it has {' and '.join(names)} one" if names else "", fact)
+
+
+def _on_login_node(case: Case, seen: tuple[str, ...]) -> Outcome:
+    return case.failed(
+        "this node has no NVIDIA GPU, and is in no job: run cudadoctor inside a job that asked for one",
+        (*seen, "scheduler.kind", "scheduler.in_job"),
+        blame=ALLOCATION,
+        fixes=(Remedy("request-gpu", {"effect": _A_CARD}),),
+        not_helping=("a driver or another torch build on this node: there is no card for them to run on",),
     )

@@ -51,7 +51,7 @@ def judge(case: Case) -> Outcome:
         evidence = (prefix + "throttle_reasons", prefix + "temperature")
         if active:
             return _failed(case, f"the {name} slows itself down because it is hot{at}", evidence, index)
-        if temperature.is_known and limit is not None and temperature.get() >= limit:
+        if temperature.is_known and limit and temperature.get() >= limit:
             return _failed(
                 case,
                 f"the {name} is at {temperature.get()} degrees C, where it slows itself down ({limit})",

@@ -7,7 +7,7 @@ What it checks
 Why it matters
     Each Python process that imports torch reserves several GB for the CUDA libraries. With a small page file, data
     loader workers fail with "The paging file is too small for this operation to complete" (WinError 1455), while
-    memory is free.
+    memory is free. A machine with much memory meets the limit late: there it is advice.
 
 How to fix
     Let Windows manage the page file, or give it a generous maximum. It takes a reboot. Fewer workers help meanwhile.
@@ -18,7 +18,7 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ERROR, INFO, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD602",
@@ -32,14 +32,16 @@ RULE = Rule(
 _GIB = 1 << 30
 # Four workers of 3 to 4 GB each: below this a plain DataLoader meets the limit. A rule of thumb.
 _ROOM = 16 * _GIB
+# Memory and page files together that carry a dozen such workers. A rule of thumb, too.
+_AMPLE = 64 * _GIB
 
 
 def judge(case: Case) -> Outcome:
-    if case.value("system.os") != "windows":
-        return case.skipped("page files are Windows' own")
-    reported = case.fact("symptom.paging_file_too_small")
     files = case.fact("memory.page_file")
-    if reported.is_known:
+    reported = case.fact("symptom.paging_file_too_small").is_known
+    if case.value("system.os", "windows" if reported or files.is_known else "") != "windows":
+        return case.skipped("page files are Windows' own")
+    if reported:
         return _failed(
             case,
             "Windows refused memory: the page file is too small (WinError 1455)",
@@ -50,27 +52,23 @@ def judge(case: Case) -> Outcome:
     if not files.is_known:
         return case.undecided(f"cannot read how the page file is set: {files.reason}", ("memory.page_file",))
     evidence = ("memory.page_file", "memory.total", "memory.commit_limit")
-    if not files.get():
-        return _failed(case, "there is no page file: CUDA programs fail while memory is free", evidence, CERTAIN)
     if any(entry.get("mode") != "fixed" for entry in files.get()):
         return case.passed("Windows manages the page file", ("memory.page_file",))
     sizes = [entry.get("maximum") for entry in files.get()]
     if any(size is None for size in sizes):
         return case.undecided("the page file's maximum cannot be read", ("memory.page_file",))
     total = sum(sizes)
-    if total < _ROOM:
-        return _failed(
-            case,
-            f"the page file is fixed at {total / _GIB:.1f} GiB: torch's processes may be refused memory",
-            evidence,
-            LIKELY,
-        )
-    return case.passed(f"the page file may grow to {total / _GIB:.0f} GiB", ("memory.page_file",))
+    if total >= _ROOM:
+        return case.passed(f"the page file may grow to {total / _GIB:.0f} GiB", ("memory.page_file",))
+    severity = INFO if case.value("memory.total", 0) + total >= _AMPLE else WARNING
+    if not sizes:
+        what = "there is no page file: programs may be refused memory while some is free"
+        return _failed(case, what, evidence, CERTAIN, severity)
+    what = f"the page file is fixed at {total / _GIB:.1f} GiB: torch's processes may be refused memory"
+    return _failed(case, what, evidence, LIKELY, severity)
 
 
-def _failed(
-    case: Case, message: str, evidence: tuple[str, ...], certainty: str, severity: str = WARNING
-) -> Outcome:
+def _failed(case: Case, message: str, evidence: tuple[str, ...], certainty: str, severity: str = WARNING) -> Outcome:
     return case.failed(
         message,
         evidence,

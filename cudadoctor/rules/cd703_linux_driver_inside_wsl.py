@@ -19,8 +19,8 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import YES, answer
-from cudadoctor.derive.surroundings import in_wsl
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.surroundings import in_container, in_wsl
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD703",
@@ -37,28 +37,37 @@ def judge(case: Case) -> Outcome:
         if case.fact("system.wsl").is_unknown and case.value("system.os") == "linux":
             return case.undecided("cannot tell whether this is WSL", ("system.wsl",))
         return case.skipped("not in WSL")
+    works = case.derived(answer).state == YES
+    if in_container(case) and works:
+        # The engine mounts the libraries that Windows lends at places of its own.
+        return case.passed("the container has the driver that Windows lends", case.derived(answer).evidence)
+    if in_container(case) and all(node.get("path") != "/dev/dxg" for node in case.value("device.nodes", [])):
+        return case.skipped("the container was given no GPU")
     libraries = [entry for entry in case.value("driver.libcuda", []) if entry.get("kind") in ("driver", "wsl")]
     packages = case.value("driver.packages", [])
-    in_front = bool(libraries) and libraries[0].get("kind") == "driver"
-    if in_front:
-        works = case.derived(answer).state == YES
+    data = {"packages": [package.get("name") for package in packages]}
+    fix = Remedy("remove-linux-driver-from-wsl", {})
+    if libraries and libraries[0].get("kind") == "driver":
+        # nvidia-smi comes from Windows and answers all the same.
         return case.failed(
-            f"a Linux driver inside WSL: {libraries[0].get('path')} is found before the libcuda that Windows lends",
+            f"a Linux driver inside WSL: {libraries[0].get('path')} is found before Windows' libcuda",
             ("driver.libcuda", "driver.packages", "system.wsl"),
             certainty=LIKELY if works else CERTAIN,
-            data={"packages": [package.get("name") for package in packages]},
-            fixes=(Remedy("remove-linux-driver-from-wsl", {}),),
+            data=data,
+            fixes=(fix,),
             not_helping=("a newer Linux driver inside WSL: there is no NVIDIA module that it could talk to",),
         )
     if packages:
+        # Windows' library comes first, so these do no harm as long as nothing changes that.
+        harmless = works and bool(libraries)
         return case.failed(
             f"a Linux driver package is installed inside WSL ({packages[0].get('name')})",
-            ("driver.packages", "system.wsl"),
-            certainty=LIKELY,
-            severity=WARNING if case.derived(answer).state == YES else None,
-            data={"packages": [package.get("name") for package in packages]},
-            fixes=(Remedy("remove-linux-driver-from-wsl", {}),),
+            ("driver.packages", "driver.libcuda", "system.wsl"),
+            certainty=POSSIBLE if harmless else LIKELY,
+            severity=WARNING if works else ERROR,
+            data=data,
+            fixes=(fix,),
         )
-    if case.fact("driver.libcuda").is_unknown and case.fact("driver.packages").is_unknown:
+    if case.fact("driver.libcuda").is_unknown:
         return case.undecided("cannot tell which driver libraries are installed", ("driver.libcuda", "driver.packages"))
-    return case.passed("only Windows' driver is in use", ("driver.libcuda",))
+    return case.passed("no Linux driver is in the way of Windows'", ("driver.libcuda",))

@@ -20,6 +20,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.surroundings import in_job
 from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -31,35 +32,44 @@ RULE = Rule(
     precedence=1,
 )
 
+_JOBS = {
+    "slurm": "Slurm job",
+    "kubernetes": "Kubernetes pod",
+    "lsf": "LSF job",
+    "pbs": "PBS job",
+    "sge": "Grid Engine job",
+}
 # What Slurm sets where it hides every device of a node that has some.
-_NO_DEVICES = ("", "NoDevFiles")
+_NO_DEVICES = "NoDevFiles"
 
 
 def judge(case: Case) -> Outcome:
     kind = case.fact("scheduler.kind")
     if not kind.is_known:
         return case.skipped("no scheduler is seen")
-    in_job = case.fact("scheduler.in_job")
-    if in_job.is_unknown:
-        return case.undecided(f"cannot tell whether this is a job: {in_job.reason}", ("scheduler.in_job",))
-    if not in_job.value:
+    inside = case.fact("scheduler.in_job")
+    if inside.is_unknown:
+        return case.undecided(f"cannot tell whether this is a job: {inside.reason}", ("scheduler.in_job",))
+    if not in_job(case):
         return case.skipped("not inside a job")
+    visible = case.value("env.CUDA_VISIBLE_DEVICES")
+    hidden = visible is not None and visible.strip() in ("", _NO_DEVICES)
+    if case.derived(answer).state == YES and case.value("gpu.count", 0) > 0 and not hidden:
+        return case.passed(f"the job sees {case.value('gpu.count')} GPU(s)", ("gpu.count",))
     allocated = case.fact("scheduler.gpus_allocated")
-    if allocated.is_unknown:
+    if allocated.is_unknown and visible != _NO_DEVICES:
         return case.undecided(f"cannot tell what the job was given: {allocated.reason}", ("scheduler.gpus_allocated",))
     if allocated.is_known and allocated.get() > 0:
         return case.passed(f"the job was given {allocated.get()} GPU(s)", ("scheduler.gpus_allocated",))
-    hidden = case.value("env.CUDA_VISIBLE_DEVICES") in _NO_DEVICES
-    sees_one = case.derived(answer).state == YES and case.value("gpu.count", 0) > 0
-    if sees_one and not hidden:
-        return case.passed("the scheduler names no GPU, and the job sees them all the same", ("gpu.count",))
     evidence = ["scheduler.kind", "scheduler.gpus_allocated"]
     if case.fact("env.CUDA_VISIBLE_DEVICES").is_known:
         evidence.append("env.CUDA_VISIBLE_DEVICES")
+    job = _JOBS.get(kind.get(), "job")
     return case.failed(
-        f"this {kind.get().capitalize()} job was given no GPU: it did not ask for one",
+        f"this {job} was given no GPU: it did not ask for one",
         evidence,
-        certainty=CERTAIN if hidden or allocated.is_known or kind.get() == "slurm" else LIKELY,
-        fixes=(Remedy("request-gpu", {"effect": {"scheduler.gpus_allocated": 1}}),),
-        not_helping=("a driver update or another torch build: the node hides its GPUs from jobs that did not ask",),
+        # That the variables name none is strong evidence, and a site's own prolog may have taken them away.
+        certainty=CERTAIN if visible == _NO_DEVICES or allocated.is_known else LIKELY,
+        fixes=(Remedy("request-gpu", {"effect": {"scheduler.gpus_allocated": 1, "env.CUDA_VISIBLE_DEVICES": "0"}}),),
+        not_helping=("a driver update or another torch build: a job sees no GPU that it did not ask for",),
     )

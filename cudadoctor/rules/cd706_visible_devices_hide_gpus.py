@@ -17,6 +17,9 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
+from cudadoctor.derive.driver import NO, answer
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -32,6 +35,8 @@ RULE = Rule(
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _FACT = f"env.{_VARIABLE}"
+# What is shown of a value: a list of UUIDs is longer than a line.
+_WORDS = 24
 
 
 def judge(case: Case) -> Outcome:
@@ -42,41 +47,67 @@ def judge(case: Case) -> Outcome:
         return case.passed(f"{_VARIABLE} is not set", (_FACT,))
     value: str = fact.get()
     entries = [entry.strip() for entry in value.split(",")]
-    count = case.value("gpu.count")
+    count = _count(case)
+    if count == 0:
+        return case.skipped("the driver lists no GPU that the variable could hide")
     valid = _valid(entries, count)
-    remedy = Remedy("unset-variable", {"name": _VARIABLE})
+    shown = value if len(value) <= _WORDS else value[: _WORDS - 3] + "..."
     if not valid:
-        shown = f"is set to {value!r}" if value.strip() else "is set and empty"
         return case.failed(
-            f"{_VARIABLE} {shown}, which hides every GPU",
+            _hides_all(entries, shown, count),
             (_FACT, "gpu.count"),
             data={"value": value},
-            fixes=(remedy,),
-            not_helping=("another driver or torch build: they are not asked",),
+            fixes=(Remedy("unset-variable", {"name": _VARIABLE}),),
+            not_helping=("another driver or torch build: CUDA heeds the variable with any",),
         )
     if len(valid) < len(entries):
         return case.failed(
-            f"{_VARIABLE}={value}: there is no GPU {entries[len(valid)]!r}, and CUDA stops there: {len(valid)} visible",
+            f"{_VARIABLE}={shown}: there is no GPU {entries[len(valid)][:_WORDS]!r}, so CUDA shows {len(valid)} only",
             (_FACT, "gpu.count"),
             severity=WARNING,
             data={"value": value, "visible": len(valid)},
-            fixes=(remedy,),
+            fixes=(Remedy("unset-variable", {"name": _VARIABLE}),),
         )
-    return case.passed(f"{_VARIABLE}={value} shows {len(valid)} GPU(s)", (_FACT,))
+    if count is None and any(_number(entry) for entry in entries):
+        if case.derived(answer).state == NO:
+            return case.skipped("the driver does not answer, so there is nothing to hold the variable against")
+        return case.undecided(f"{_VARIABLE}={shown}: cannot tell how many GPUs there are", (_FACT, "gpu.count"))
+    return case.passed(f"{_VARIABLE}={shown} shows {len(valid)} GPU(s)", (_FACT,))
 
 
-def _valid(entries: list[str], count: int | None) -> list[str]:
+def _count(case: Case) -> Optional[int]:
+    listed = case.fact("smi.gpus")
+    count: Optional[int] = case.value("gpu.count", len(listed.get()) if listed.is_known else None)
+    return count
+
+
+def _hides_all(entries: list[str], shown: str, count: Optional[int]) -> str:
+    if not "".join(entries):
+        return f"{_VARIABLE} is set and empty, which hides every GPU"
+    first = _number(entries[0])
+    if first is not None and count is not None and first >= count:
+        have = "there is only GPU 0" if count == 1 else f"there are only GPUs 0 to {count - 1}"
+        return f"{_VARIABLE}={shown} hides every GPU: {have}"
+    if len(set(entries)) < len(entries) and all(_number(entry) is not None for entry in entries):
+        return f"{_VARIABLE}={shown} names a GPU twice, which hides every GPU"
+    return f"{_VARIABLE}={shown} hides every GPU"
+
+
+def _valid(entries: list[str], count: Optional[int]) -> list[str]:
     """The entries up to the first that CUDA cannot find. UUIDs are taken as found: facts hold none to compare with."""
     valid: list[str] = []
     for entry in entries:
-        digits = entry.lstrip("+")
-        if digits.isdigit():
-            if (count is not None and int(digits) >= count) or entry in valid:
-                # An entry that is named twice makes CUDA show nothing at all.
-                return [] if entry in valid else valid
+        if entry.startswith(("GPU-", "MIG-")):
             valid.append(entry)
-        elif entry.startswith(("GPU-", "MIG-")):
-            valid.append(entry)
-        else:
+            continue
+        number = _number(entry)
+        if number is None or (count is not None and number >= count):
             return valid
+        if entry in valid:
+            return []  # a GPU that is named twice makes CUDA show none at all
+        valid.append(entry)
     return valid
+
+
+def _number(entry: str) -> Optional[int]:
+    return int(entry[:9]) if entry.isascii() and entry.isdigit() else None

@@ -27,6 +27,10 @@ RULE = Rule(
 )
 
 
+# What is shown of an error's words; the facts hold all.
+_WORDS = 60
+
+
 def judge(case: Case) -> Outcome:
     failed = case.fact("examination.failed")
     if not failed.is_known:
@@ -34,9 +38,10 @@ def judge(case: Case) -> Outcome:
     if not failed.get():
         return case.passed("every probe came to its end", ("examination.failed",))
     first = failed.get()[0]
+    reason = str(first.get("reason"))
     more = f" (and {len(failed.get()) - 1} more)" if len(failed.get()) > 1 else ""
     return case.failed(
-        f"the probe {first.get('probe')} failed{more}: {first.get('reason')}",
+        f"the probe {first.get('probe')} failed{more}: {reason if len(reason) <= _WORDS else reason[:_WORDS] + '...'}",
         ("examination.failed",),
         data={"failed": failed.get()},
     )
