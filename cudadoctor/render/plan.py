@@ -26,8 +26,8 @@ FAIL = "FAIL"
 
 
 class FixView(NamedTuple):
-    """What `fix` shows. `word` and `verdict` are the first line; `not_helping` what people would try in vain; `may_act`: the machine
-    is this one, so that steps may be taken."""
+    """What `fix` shows. `word` and `verdict` are the first line; `not_helping` what people try in vain; `may_act`:
+    the machine is this one, so that steps may be taken."""
 
     word: str
     verdict: str

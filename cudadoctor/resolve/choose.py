@@ -149,12 +149,16 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
     best = _pick(judged, need)
     choice = None
     nothing_to_do = False
+    split: tuple[Split, ...] = ()
+    if best is None or best.likely:
+        # An old build whose PTX a new card might compile is no choice where each card can have a build of its own.
+        split = _split(need, matrix, driver)
+        best = None if split else best
     if best is not None:
         choice = _choice(best, need, matrix, judged, driver)
         nothing_to_do = _is_installed(best, need) and driver_first is None
     blocked = () if nothing_to_do else _blockers(need, matrix, driver, best)
     reasons = () if choice is not None else _why_nothing(judged, need)
-    split = _split(need, matrix, driver) if choice is None else ()
     if split:
         names = " and ".join(dict.fromkeys(gpu.label for gpu in need.gpus))
         reasons = (f"no single build of torch serves {names} together", *reasons)
@@ -363,7 +367,7 @@ def _split(need: Need, matrix: Matrix, driver: Optional[Driver]) -> tuple[Split,
         alone = need._replace(gpus=tuple(members), keep=False)
         judged = _judge_all(alone, matrix, driver)
         best = _pick(judged, alone)
-        if best is None:
+        if best is None or best.likely:
             return ()
         choice = _choice(best, alone, matrix, judged, driver)
         for group, chosen in groups:

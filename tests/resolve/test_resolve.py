@@ -86,7 +86,7 @@ FRESH = [
     Row("Windows on Arm: none", windows("RTX 4090", driver="581.57", platform="windows-aarch64"), ""),
     Row("asked for a 2.7", machine("RTX 4090", driver="580.95.05", torch="2.7.*"), "2.7.1+cu128", NEWEST),
     Row("2.7 means any 2.7", machine("RTX 4090", driver="580.95.05", torch="2.7"), "2.7.1+cu128", NEWEST),
-    Row("asked for what a card cannot have", machine("GTX 1080", driver="580.95.05", torch="2.15.*"), "", "2.14.1+cu126"),
+    Row("asked for what it cannot have", machine("GTX 1080", driver="580.95.05", torch="2.15.*"), "", "2.14.1+cu126"),
     Row("asked for a variant", machine("RTX 4090", driver="580.95.05", variant="cu126"), "2.14.1+cu126", NEWEST),
     Row("asked for the CPU build", machine("RTX 4090", driver="580.95.05", variant="cpu"), "2.15.0+cpu"),
 ]  # fmt: skip
@@ -186,6 +186,12 @@ class TestUnlikeGpus:
             (["RTX 5090"], NEWEST),
             (["GTX 1080 Ti"], "2.14.1+cu126"),
         ]
+
+    def test_old_ptx_is_no_choice_for_a_new_card(self) -> None:
+        """Windows' cu118 builds carry PTX for Kepler: it might compile for an RTX 5090, and nobody should want that."""
+        found = answer(windows("RTX 5090", "GTX 1080 Ti", driver="581.57"))
+        assert found.choice is None
+        assert [part.choice.version for part in found.split] == ["2.14.1+cu132", "2.14.1+cu126"]
 
     def test_like_ones_are_taken_together(self) -> None:
         found = answer(machine("RTX 5090", "GTX 1080 Ti", "RTX 4090", driver="580.95.05"))

@@ -208,7 +208,7 @@ def _way_back(context: Context, installed: Mapping[str, str], requirements: Sequ
     build = context.case.derived(torch_build)
     if build.row is None or not build.row.seen:
         return f"install the torch that was there before ({before['torch'][:40]})"
-    # What came from PyPI carries no local version; its twin on the index does, and a pin without one would not bring it.
+    # What came from PyPI carries no local version; its twin on the index does, and only a pin with it brings it.
     local = build.row.local
     back = []
     for name, version in before.items():
