@@ -234,7 +234,7 @@ BUILDS: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
         in_venv(
             package(SITE, "torch", "2.10.0a0+git1"),
             {"files": {
-                f"{SITE}/__editable___torch_2_10_finder.py": "MAPPING = {'torchgen': '/src/t', 'torch': '/src/torch'}\n",
+                f"{SITE}/__editable___torch_2_10_finder.py": "MAPPING = {'tools': '/src/t', 'torch': '/src/torch'}\n",
                 "/src/torch/version.py": "__version__ = '2.10.0a0+git1'\ncuda = '12.8'\n",
             }},
         ),
