@@ -11,10 +11,12 @@ from cudadoctor.derive.driver import numbering
 from cudadoctor.matrix import Distribution, Matrix
 from cudadoctor.model import Facts, ParseError
 from cudadoctor.parse.record import NamedTuple
+from cudadoctor.parse.versions import satisfies
 from cudadoctor.plan import validate
 from cudadoctor.plan.plan import Options
 from cudadoctor.plan.shell import quote, shell_of
 from cudadoctor.resolve import Need, Resolution, need, resolution, resolve
+from cudadoctor.resolve.judge import torch_specifier
 
 NEW_ENVIRONMENT = ".venv"
 
@@ -112,8 +114,8 @@ class Context:
         return wanted._replace(
             torch=validate.specifier(public) if public else "",
             variant=variant or (validate.name(local) if local else None),
-            # Who asks for a version does not want the present one kept; a mere companion changes nothing.
-            keep=keep and not torch,
+            # Who asks for a version does not want another one kept; a mere companion changes nothing.
+            keep=keep and (not torch or _fits(wanted, torch)),
             companions=tuple(validate.package(name) for name in self.options.companions),
             partners=tuple(validate.package(name) for name in self.options.partners),
             python=self._wanted_python or wanted.python,
@@ -133,6 +135,12 @@ class Context:
         if self.options.mirror:
             return f"{validate.url(self.options.mirror)}/{validate.name(variant)}"
         return self.matrix.index_url(variant)
+
+
+def _fits(wanted: Need, torch: str) -> bool:
+    """Whether the torch that is there is what was asked for."""
+    asked = torch_specifier(torch)
+    return bool(asked and wanted.installed is not None and satisfies(wanted.installed.torch, asked))
 
 
 def _target(context: Context) -> Target:
