@@ -48,7 +48,7 @@ def text_options(function: F) -> F:
             "--color",
             type=click.Choice(["auto", "always", "never"]),
             default="auto",
-            help="Colour: on a terminal (auto), always, never.",
+            help="Colour the text [auto: on a terminal].",
         ),
         click.option("-v", "--verbose", is_flag=True, help="Show every check and all evidence."),
     ):

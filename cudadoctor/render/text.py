@@ -142,17 +142,18 @@ class _Text:
             return None
         self.shown.update(outcome.rule for outcome in deciding)
         notes: list[_Note] = []
-        left = deciding if word not in ("ok", "skip") else []
+        stated: Optional[Outcome] = None
         if word == "skip" and first.because_of is not None:
             notes.append(_Note(described.text if described else first.message, f"see {first.because_of}"))
         elif described is not None and word != "skip" and not (word == "ok" and link.pass_says):
             notes.append(_Note(described.text, described.source))
         elif not self._is_verdict(first):
             notes.append(self._message(first))
-            left = left[1:]
-        notes += [self._message(outcome) for outcome in left if not self._is_verdict(outcome)]
-        evidence = [note for outcome in deciding for note in self._evidence(outcome)]
-        notes += list(dict.fromkeys(evidence))
+            stated = first
+        for outcome in [] if word in ("ok", "skip") else sorted(deciding, key=self._rank):
+            if outcome is not stated and not self._is_verdict(outcome):
+                notes.append(self._message(outcome))
+            notes += [note for note in self._evidence(outcome) if note not in notes]
         return _Line(word, link.label, tuple(notes or [self._message(first)]))
 
     def _answer(self, link: Link, outcomes: list[Outcome], described: Optional[Described]) -> Optional[_Line]:
@@ -167,6 +168,12 @@ class _Text:
         follows = outcome.because_of if outcome.failed else None
         right = f"{outcome.rule}, from {follows}" if follows else outcome.rule
         return _Note(_hedged(outcome), right, tight=True)
+
+    def _rank(self, outcome: Outcome) -> tuple[bool, int]:
+        """The verdict's own outcome first, then the other root causes in their order."""
+        roots = self.report.root_causes
+        place = roots.index(outcome.rule) if outcome.rule in roots else len(roots)
+        return not self._is_verdict(outcome), place
 
     def _is_verdict(self, outcome: Outcome) -> bool:
         return self.verdict is not None and outcome.rule == self.verdict.rule
