@@ -162,7 +162,7 @@ def test_another_node_may_do_where_only_the_machine_is_at_fault(
 
 MISTAKES: list[tuple[list[str], str]] = [
     (["--select", "CD999"], "there is no rule 'CD999'"),
-    (["--select", "cpu-only"], "did you mean cpu-only-torch?"),
+    (["--select", "cpu-only"], "did you mean cpu-only-torch"),
     (["--ignore", "CD302"], "--ignore takes ID=REASON, and the reason is shown in the report, not 'CD302'"),
     (["--ignore", "CD302="], "--ignore takes ID=REASON"),
     (["--ignore", "nonsense=x"], "there is no rule 'nonsense'; `cudadoctor rules` lists them"),
