@@ -128,6 +128,12 @@ class Examination:
             self._result = self._all()
         return self._result
 
+    def close(self) -> None:
+        """Breaks the examination off, where nobody will ask for its facts."""
+        if self._worker is not None:
+            self._worker.close()
+        self._begun = None
+
     def _all(self) -> Facts:
         facts = self._facts
         facts["examination.kind"] = known(self._system.kind, _SOURCE)
