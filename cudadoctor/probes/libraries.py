@@ -33,14 +33,12 @@ _STEMS = (
     "libnvrtc",
     "libnvshmem_host",
 )
-# libcudnn.so.9 and its parts libcudnn_graph.so.9, ...
-_LIBRARY = re.compile(r"(" + "|".join(_STEMS) + r"|libcudnn_\w+|libnvrtc-builtins)\.so((?:\.[0-9]+)*)")
 _STARTS = ("libcu", "libnccl.", "libnv")
 
-_DLL = re.compile(
+# cudart64_12.dll, cudnn64_9.dll, nvrtc64_120_0.dll
+_DLL = (
     r"(?:cublas|cublasLt|cudart|cudnn|cudnn_\w+|cufft|curand|cusolver|cusparse|nvJitLink|nvrtc|nvinfer)"
-    r"(?:32|64)?_([0-9_]+)\.dll",
-    re.I,
+    r"(?:32|64)?_([0-9_]+)\.dll"
 )
 
 
@@ -77,10 +75,12 @@ def look(system: System) -> dict[str, Fact[Any]]:
 
 def _libraries(system: System, p: Paths, folder: str, names: list[str]) -> list[dict[str, Any]]:
     """One entry a library: libcudart.so, libcudart.so.12 and libcudart.so.12.4.127 are one."""
+    # libcudnn.so.9 and its parts libcudnn_graph.so.9, ... Compiled here, since few machines come here.
+    library = re.compile(r"(" + "|".join(_STEMS) + r"|libcudnn_\w+|libnvrtc-builtins)\.so((?:\.[0-9]+)*)")
     by_stem: dict[str, list[tuple[str, str]]] = {}
     for name in names:
         if name.startswith(_STARTS):
-            match = _LIBRARY.fullmatch(name)
+            match = library.fullmatch(name)
             if match:
                 by_stem.setdefault(match.group(1), []).append((name, match.group(2)[1:]))
     entries = []
@@ -94,7 +94,7 @@ def _libraries(system: System, p: Paths, folder: str, names: list[str]) -> list[
             real = system.real_path(p.join(folder, name))
             file = p.name(real.get()) if real.is_known else name
             covered |= {name, file}
-            match = _LIBRARY.fullmatch(file)
+            match = library.fullmatch(file)
             version = match.group(2)[1:] if match else ""
             entries.append(
                 {"directory": folder, "soname": name, "file": file, "version": version if "." in version else None}
@@ -105,7 +105,9 @@ def _libraries(system: System, p: Paths, folder: str, names: list[str]) -> list[
 def _dlls(folder: str, names: list[str]) -> list[dict[str, Any]]:
     """Windows puts the number into the name: cudart64_110.dll, cudart64_12.dll. A file tells no more."""
     return [
-        {"directory": folder, "soname": name, "file": name, "version": None} for name in names if _DLL.fullmatch(name)
+        {"directory": folder, "soname": name, "file": name, "version": None}
+        for name in names
+        if name[:2].lower() in ("cu", "nv") and re.fullmatch(_DLL, name, re.I)
     ]
 
 

@@ -7,12 +7,13 @@ it, and none is run.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.parse.dist_info import DirectUrl, Requirement, parse_direct_url, parse_metadata, parse_wheel_name
 from cudadoctor.parse.errors import ParseError
 from cudadoctor.parse.markers import evaluate
+from cudadoctor.parse.record import NamedTuple
 from cudadoctor.parse.torch_version import parse_torch_version
 from cudadoctor.parse.versions import cuda_from_tag, split_local
 from cudadoctor.probes.api import EVERYWHERE, Probe

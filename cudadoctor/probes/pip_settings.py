@@ -5,11 +5,12 @@ uv is asked for its own settings where it is what installs: in an environment th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.parse.pip_config import (
     IndexSettings,
+from cudadoctor.parse.record import NamedTuple
     parse_pip_config,
     parse_pip_environment,
     parse_uv_config,

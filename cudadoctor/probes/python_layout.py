@@ -9,12 +9,13 @@ above it makes a venv; else links are followed, and the folder above the executa
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.parse.conda_meta import parse_conda_meta_name
 from cudadoctor.parse.errors import ParseError
 from cudadoctor.parse.python_env import PyvenvCfg, parse_python_name, parse_pyvenv_cfg
+from cudadoctor.parse.record import NamedTuple
 from cudadoctor.probes.paths import home, is_folder, names_in, paths
 from cudadoctor.system.port import System
 

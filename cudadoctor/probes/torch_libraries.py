@@ -7,7 +7,6 @@ them itself), LD_LIBRARY_PATH, the environment's lib, the loader's cache and its
 
 from __future__ import annotations
 
-import re
 from typing import Optional
 
 from cudadoctor.model.fact import Fact, known, unknown
@@ -22,11 +21,23 @@ _CPU_LIBRARIES = ("libtorch.so", "libtorch_cpu.so")
 _CUDA_LIBRARIES = ("libtorch_cuda.so", "libc10_cuda.so")
 
 # The driver's own libraries come with the driver, not with torch; other facts tell about them.
-_OF_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml|nvidia-ptxjitcompiler)\.so")
+_OF_DRIVER = ("libcuda.so", "libnvidia-ml.so", "libnvidia-ptxjitcompiler.so")
 
 # Parts of glibc and its loader: where a Python runs, they are.
-_OF_GLIBC = re.compile(
-    r"(?:lib(?:c|m|mvec|dl|rt|pthread|util|resolv|anl|nsl|BrokenLocale)\.so|ld-linux|ld64\.so|linux-vdso)"
+_OF_GLIBC = (
+    "ld-linux",
+    "ld64.so",
+    "libBrokenLocale.so",
+    "libanl.so",
+    "libc.so",
+    "libdl.so",
+    "libm.so",
+    "libmvec.so",
+    "libnsl.so",
+    "libpthread.so",
+    "libresolv.so",
+    "librt.so",
+    "libutil.so",
 )
 
 _MULTIARCH = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
@@ -75,7 +86,7 @@ def missing_libraries(system: System, torch: str, has_cuda: bool) -> Fact[list[s
             if entry
         ]
         for library in dynamic.needed:
-            if not _OF_DRIVER.match(library) and not _OF_GLIBC.match(library):
+            if not library.startswith(_OF_DRIVER + _OF_GLIBC):
                 needed.setdefault(library, []).extend([p.folder(opened.source), origin, *own])
     if not sources:
         return unknown("torch's own libraries were not found", homes[0])
