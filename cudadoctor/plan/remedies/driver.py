@@ -64,24 +64,7 @@ def working_effect(
     """The facts of a machine whose driver works: module loaded, library of the same version, NVML and nvidia-smi
     answering, every GPU bound to it. Only sources that this machine has are spoken of."""
     facts = context.facts
-    effect: dict[str, Any] = {
-        "driver.nvml_error": None,
-        "driver.nvml_error_text": None,
-        "driver.nvml_unresponsive": False,
-        "driver.smi_failure": None,
-        "driver.smi_failure_text": None,
-        "driver.smi_exit": 0,
-    }
-    if version is not None:
-        for name in ("nvml_version", "nvml_library_version", "smi_version", "smi_tool_version", "library_version"):
-            effect[f"driver.{name}"] = version
-        effect["driver.smi_library_version"] = None
-        effect["driver.nvml_library"] = "libnvidia-ml.so.1"
-        effect["driver.smi_path"] = facts.value("driver.smi_path", "/usr/bin/nvidia-smi")
-    if cuda is not None:
-        effect["driver.nvml_cuda"] = cuda
-        effect["driver.smi_cuda"] = cuda
-    effect.update(_gpus_effect(context))
+    effect = answering_effect(context, version, cuda)
     if context.os != "linux" or context.is_wsl:
         return effect
     gone = {*MODULES, *context.matrix.kernel_modules("nouveau")}
@@ -124,6 +107,30 @@ def working_effect(
         )
     if flavour is not None:
         effect["driver.module_flavour"] = flavour
+    return effect
+
+
+def answering_effect(context: Context, version: Optional[str], cuda: Optional[str] = None) -> dict[str, Any]:
+    """NVML and nvidia-smi answer, with this version where it is known."""
+    facts = context.facts
+    effect: dict[str, Any] = {
+        "driver.nvml_error": None,
+        "driver.nvml_error_text": None,
+        "driver.nvml_unresponsive": False,
+        "driver.smi_failure": None,
+        "driver.smi_failure_text": None,
+        "driver.smi_exit": 0,
+    }
+    if version is not None:
+        for name in ("nvml_version", "nvml_library_version", "smi_version", "smi_tool_version", "library_version"):
+            effect[f"driver.{name}"] = version
+        effect["driver.smi_library_version"] = None
+        effect["driver.nvml_library"] = "libnvidia-ml.so.1"
+        effect["driver.smi_path"] = facts.value("driver.smi_path", "/usr/bin/nvidia-smi")
+    if cuda is not None:
+        effect["driver.nvml_cuda"] = cuda
+        effect["driver.smi_cuda"] = cuda
+    effect.update(_gpus_effect(context))
     return effect
 
 
@@ -680,7 +687,10 @@ def create_device_nodes(context: Context) -> list[Draft]:
             "driver",
             context.root("nvidia-modprobe", "-c", "0", "-u"),
             needs=("root",),
-            effect={"device.nodes": nodes_effect(context)},
+            effect={
+                "device.nodes": nodes_effect(context),
+                **answering_effect(context, context.facts.value("driver.module_version")),
+            },
             changes="makes /dev/nvidiactl, /dev/nvidia0 and /dev/nvidia-uvm until the next reboot",
             undo="they are gone after a reboot",
         )

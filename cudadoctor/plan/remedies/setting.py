@@ -9,7 +9,7 @@ from cudadoctor.model import ParseError
 from cudadoctor.plan import validate
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import BY_HAND, CAREFUL, JOB, KERNEL, SETTING, SYSTEM, Draft, draft
-from cudadoctor.plan.remedies.driver import nodes_effect
+from cudadoctor.plan.remedies.driver import answering_effect, nodes_effect
 from cudadoctor.plan.shell import POSIX, quote
 
 GIB = 1 << 30
@@ -30,7 +30,11 @@ def join_group(context: Context, group: str) -> list[Draft]:
             # The name of the user stands in no fact; sudo knows it.
             ("sudo", "sh", "-c", f'usermod -aG {name} "$SUDO_USER"'),
             needs=("root", "restart-shell"),
-            effect={"system.groups": list(dict.fromkeys(groups)), "device.nodes": nodes_effect(context)},
+            effect={
+                "system.groups": list(dict.fromkeys(groups)),
+                "device.nodes": nodes_effect(context),
+                **answering_effect(context, context.facts.value("driver.module_version")),
+            },
             changes=f"adds you to {name}; it holds after you have logged in again",
             undo=f"sudo gpasswd -d USER {name}",
         )
