@@ -10,12 +10,12 @@ from typing import Any, Optional
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.parse.pip_config import (
     IndexSettings,
-from cudadoctor.parse.record import NamedTuple
     parse_pip_config,
     parse_pip_environment,
     parse_uv_config,
     without_credentials,
 )
+from cudadoctor.parse.record import NamedTuple
 from cudadoctor.probes.api import EVERYWHERE, Probe
 from cudadoctor.probes.paths import home, paths
 from cudadoctor.probes.patient import patient
