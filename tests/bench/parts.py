@@ -102,7 +102,7 @@ def find_python(version: str) -> str | None:
     and what uv knows; nothing is downloaded.
     """
     if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
-        return os.path.realpath(sys.executable) if sys.prefix == sys.base_prefix else _base_of_this_venv()
+        return os.path.realpath(str(getattr(sys, "_base_executable", None) or sys.executable))
     candidates = [p for p in os.environ.get("CUDADOCTOR_TEST_PYTHONS", "").split(os.pathsep) if p]
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         candidates.append(os.path.join(folder, f"python{version}"))
@@ -129,16 +129,6 @@ def patient_version() -> str:
     if sys.version_info >= (3, 10):
         return ours
     return next((v for v in ("3.11", "3.12", "3.10", "3.13") if find_python(v)), ours)
-
-
-def _base_of_this_venv() -> str:
-    return str(getattr(sys, "_base_executable", None) or sys.executable)
-
-
-def pythons_at_hand(oldest: str = FLOOR) -> list[str]:
-    """The versions, oldest first, of which an interpreter is at hand, from the floor up."""
-    first = int(oldest.split(".")[1])
-    return [v for v in (f"3.{minor}" for minor in range(first, first + 10)) if find_python(v)]
 
 
 def find_uv() -> str | None:

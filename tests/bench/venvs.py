@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -74,9 +75,9 @@ class Venv:
 
 def _prepared(python: str, version: str, pip: bool) -> Path:
     """An empty environment in the cache, to be copied."""
-    folder = CACHE / "venvs" / f"{version}{'-pip' if pip else ''}"
-    marker = folder / "made-with"
-    if marker.exists() and marker.read_text() == python:
+    key = hashlib.sha256(python.encode()).hexdigest()[:8]
+    folder = CACHE / "venvs" / f"{version}{'-pip' if pip else ''}-{key}"
+    if folder.exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     # `venv` writes absolute paths into bin/; the copies do not use those scripts.
@@ -86,8 +87,6 @@ def _prepared(python: str, version: str, pip: bool) -> Path:
     if done.returncode:
         shutil.rmtree(work)
         raise RuntimeError(done.stdout + done.stderr)
-    (work / "made-with").write_text(python)
-    shutil.rmtree(folder, ignore_errors=True)
     try:
         work.rename(folder)
     except OSError:  # another process was first
@@ -102,7 +101,6 @@ def make(root: Path, *wheels: Wheel, python: str | None = None, pip: bool = Fals
     if not interpreter:
         missing_part(f"Python {version}", f"uv python install {version}, or put python{version} on PATH")
     shutil.copytree(_prepared(interpreter, version, pip), root, symlinks=True, dirs_exist_ok=True)
-    (root / "made-with").unlink()
     for script in (root / "bin").iterdir():
         if script.name.startswith(("pip", "activate", "Activate")):
             text = script.read_text()
