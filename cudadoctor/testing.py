@@ -4,9 +4,9 @@
 
     RULE = "CD303"
     CASES = [
-        passes("12.x wheels run on every driver from the 12.x floor on", linux().driver("550.54.14").torch("2.9.1+cu128")),
-        fails("a cu130 wheel on a 535 driver", linux().driver("535.183.01").torch("2.14.1+cu130"), says="580"),
-        unknown_when("nobody could read the driver's version", linux().unknown("driver.nvml_version", ...)),
+        passes("a cu128 wheel on a 550 driver", linux().driver("550.54.14", "12.4").torch("2.9.1+cu128")),
+        fails("a cu130 wheel on a 535 driver", linux().driver("535.183.01", "12.2").torch("2.14.1+cu130"), says="580"),
+        unknown_when("nobody could read the driver's version", linux().unknown("driver.nvml_version")),
     ]
 
 A machine starts healthy: each builder changes what it names and leaves the rest as it was.
@@ -34,6 +34,11 @@ class _Gone:
 
 # As a fact's value: looked, and it is not there.
 GONE = _Gone()
+
+
+# What NVML and nvidia-smi tell; with nothing to ask, it is unknown, as the probes have it.
+_NVML_TELLS = ("nvml_error", "nvml_error_text", "nvml_version", "nvml_cuda", "nvml_library_version")
+_SMI_TELLS = ("smi_exit", "smi_failure", "smi_failure_text", "smi_version", "smi_tool_version", "smi_cuda")
 
 
 def _fact(name: str, value: Any) -> Fact[Any]:
@@ -124,17 +129,7 @@ class Machine:
         changes["pci.gpus"] = _with_entry(
             self.facts.value("pci.gpus", []),
             index,
-            {
-                "address": address,
-                "device_id": device_id,
-                "class": "030000",
-                "driver": bound_driver,
-                "numa_node": None,
-                "link_speed_gts": 2.5,
-                "link_width": 16,
-                "max_link_speed_gts": 16.0,
-                "max_link_width": 16,
-            },
+            pci_card(address, device_id, bound_driver),
         )
         changes["procfs.gpus"] = _with_entry(
             self.facts.value("procfs.gpus", []),
@@ -161,8 +156,13 @@ class Machine:
 
     def no_gpu(self) -> Machine:
         """No NVIDIA device at all, and so no driver."""
-        machine = self.no_driver()
-        return machine.set({"pci.gpus": [], "procfs.gpus": GONE})
+        return self.no_driver().set({"windows.gpus": []} if self._is_windows else {"pci.gpus": [], "procfs.gpus": GONE})
+
+    def display_card(self, device_id: str, driver: Optional[str]) -> Machine:
+        """One more NVIDIA card on the bus, which the driver does not list; `driver` is what holds it."""
+        entries = [dict(entry) for entry in self.facts.value("pci.gpus", [])]
+        address = f"0000:{len(entries) + 1:02x}:00.0"
+        return self.set({"pci.gpus": [*entries, pci_card(address, device_id, driver)]})
 
     # -- driver -------------------------------------------------------------------------------------------------
 
@@ -178,11 +178,12 @@ class Machine:
             "driver.smi_cuda": cuda,
             "driver.smi_failure": GONE,
             "driver.smi_exit": 0,
-            "driver.library_version": version,
         }
         if self.facts.value("system.os") == "linux" and not self.facts["system.wsl"].is_known:
+            kernel = self.facts.value("system.kernel_release", "")
             changes.update(
                 {
+                    "driver.library_version": version,
                     "driver.module_loaded": True,
                     "driver.module_version": version,
                     "driver.procfs_version": version,
@@ -190,8 +191,8 @@ class Machine:
                     "driver.libcuda": [_libcuda(version)],
                     "kernel.nvidia_module_files": [
                         {
-                            "kernel": self.facts.value("system.kernel_release", ""),
-                            "path": f"/lib/modules/{self.facts.value('system.kernel_release', '')}/updates/dkms/nvidia.ko",
+                            "kernel": kernel,
+                            "path": f"/lib/modules/{kernel}/updates/dkms/nvidia.ko",
                             "version": version,
                             "flavour": flavour,
                         }
@@ -199,7 +200,7 @@ class Machine:
                     "kernel.dkms": [
                         {
                             "version": version,
-                            "kernel": self.facts.value("system.kernel_release", ""),
+                            "kernel": kernel,
                             "arch": "x86_64",
                             "status": "installed",
                         }
@@ -212,56 +213,120 @@ class Machine:
 
     def no_driver(self) -> Machine:
         """No driver: no module, no library, no nvidia-smi. The GPU stays on the bus, unbound."""
-        names = [name for name in self.facts if name.startswith("gpu.")]
-        machine = Machine(self.facts.without(names))
-        unbound = [dict(entry, driver=None) for entry in self.facts.value("pci.gpus", [])]
+        machine = self._nothing_to_ask()
+        if self._is_windows:
+            adapters = [
+                dict(entry, name="Microsoft Basic Display Adapter", driver_version=None)
+                for entry in self.facts.value("windows.gpus", [])
+            ]
+            return machine.set({"windows.gpus": adapters, "driver.windows_version": GONE})
         changes: dict[str, Any] = {
             "driver.module_loaded": False,
             "driver.module_version": GONE,
             "driver.procfs_version": GONE,
             "driver.module_flavour": GONE,
-            "driver.library_version": GONE,
-            "driver.libcuda": [],
-            "driver.nvml_library": GONE,
-            "driver.nvml_library_version": GONE,
-            "driver.nvml_error": GONE,
-            "driver.nvml_version": GONE,
-            "driver.nvml_cuda": GONE,
-            "driver.smi_path": GONE,
-            "driver.smi_exit": GONE,
-            "driver.smi_failure": GONE,
-            "driver.smi_version": GONE,
-            "driver.smi_tool_version": GONE,
-            "driver.smi_cuda": GONE,
             "driver.packages": [],
             "device.nodes": [],
-            "gpu.count": GONE,
-            "smi.gpus": GONE,
             "procfs.gpus": GONE,
             "kernel.nvidia_module_files": [],
             "kernel.dkms": [],
             "kernel.modules": [m for m in self.facts.value("kernel.modules", []) if not m.startswith("nvidia")],
         }
         if self.facts["pci.gpus"].is_known:
-            changes["pci.gpus"] = unbound
+            changes["pci.gpus"] = [dict(entry, driver=None) for entry in self.facts.value("pci.gpus", [])]
         return machine.set(changes)
+
+    def _nothing_to_ask(self) -> Machine:
+        """Neither an NVML library nor nvidia-smi."""
+        machine = self._no_answers("there is no NVML library", "nvidia-smi was not found")
+        changes: dict[str, Any] = {
+            "driver.nvml_library": GONE,
+            "driver.nvml_unresponsive": GONE,
+            "driver.smi_path": GONE,
+        }
+        if not self._is_windows:
+            changes["driver.libcuda"] = []
+        changes["driver.library_version"] = GONE
+        return machine.set(changes)
+
+    def _no_answers(self, from_nvml: str, from_smi: str) -> Machine:
+        machine = Machine(self.facts.without([name for name in self.facts if name.startswith("gpu.")]))
+        machine = machine.unknown(*(f"driver.{name}" for name in _NVML_TELLS), "gpu.count", reason=from_nvml)
+        return machine.unknown(*(f"driver.{name}" for name in _SMI_TELLS), "smi.gpus", reason=from_smi)
+
+    @property
+    def _is_windows(self) -> bool:
+        return bool(self.facts.value("system.os") == "windows")
+
+    def not_loaded(self) -> Machine:
+        """The driver is installed, and its module is not loaded."""
+        unbound = [dict(entry, driver=None) for entry in self.facts.value("pci.gpus", [])]
+        return self.driver_fails(9, "no-driver", 9, "Driver Not Loaded").set(
+            {
+                "driver.module_loaded": False,
+                "driver.module_version": GONE,
+                "driver.procfs_version": GONE,
+                "driver.module_flavour": GONE,
+                "device.nodes": [],
+                "procfs.gpus": GONE,
+                "pci.gpus": unbound,
+                "kernel.modules": [m for m in self.facts.value("kernel.modules", []) if not m.startswith("nvidia")],
+            }
+        )
+
+    def no_devices(self) -> Machine:
+        """The driver is loaded and lists no GPU ("No devices were found")."""
+        machine = Machine(self.facts.without([name for name in self.facts if name.startswith("gpu.")]))
+        machine = machine.unknown("driver.smi_version", "driver.smi_cuda", "smi.gpus", reason="it printed no table")
+        return machine.set(
+            {
+                "gpu.count": 0,
+                "driver.smi_exit": 6,
+                "driver.smi_failure": "no-devices",
+                "driver.smi_failure_text": "No devices were found",
+            }
+        )
+
+    def hangs(self) -> Machine:
+        """The driver answers neither NVML nor nvidia-smi in time."""
+        machine = self._no_answers("NVML gave no answer (timed out)", "nvidia-smi printed no table")
+        return machine.set(
+            {
+                "driver.nvml_unresponsive": True,
+                "driver.smi_failure": "timed-out",
+                "driver.smi_failure_text": "nvidia-smi did not answer in time",
+            }
+        )
 
     def driver_fails(self, nvml_error: int, smi_failure: str, smi_exit: int, text: str = "") -> Machine:
         """The driver is there and does not answer: NVML refuses with this code, nvidia-smi fails in this way."""
-        names = [name for name in self.facts if name.startswith("gpu.")]
-        return Machine(self.facts.without(names)).set(
+        library = self.facts["driver.nvml_library_version"]
+        machine = self._no_answers(f"NVML did not start: {text or smi_failure}", "nvidia-smi printed no table")
+        return machine.set(
             {
+                "driver.nvml_library_version": library,
                 "driver.nvml_error": nvml_error,
                 "driver.nvml_error_text": text or smi_failure,
-                "driver.nvml_version": GONE,
-                "driver.nvml_cuda": GONE,
                 "driver.smi_failure": smi_failure,
                 "driver.smi_failure_text": text or smi_failure,
                 "driver.smi_exit": smi_exit,
-                "driver.smi_version": GONE,
-                "driver.smi_cuda": GONE,
-                "gpu.count": GONE,
-                "smi.gpus": GONE,
+            }
+        )
+
+    def log(self, kind: str, text: str = "", bus_id: Optional[str] = None, **values: str) -> Machine:
+        """A line of the kernel log about a GPU, as `parse.kernel_log` reads it."""
+        event = {"kind": kind, "text": text or kind, "bus_id": bus_id, "seconds": 5.0, "values": values}
+        return self.set({"kernel.log_events": [*self.facts.value("kernel.log_events", []), event]})
+
+    # -- surroundings -------------------------------------------------------------------------------------------
+
+    def job(self, kind: str = "slurm", gpus: Optional[int] = None) -> Machine:
+        """Inside a job of a scheduler. `gpus` is what its variables say that it was given; None: they name none."""
+        return self.set(
+            {
+                "scheduler.kind": kind,
+                "scheduler.in_job": True,
+                "scheduler.gpus_allocated": GONE if gpus is None else gpus,
             }
         )
 
@@ -337,6 +402,29 @@ class Machine:
         changes: dict[str, Any] = {f"package.{name}.version": version, f"package.{name}.installer": "pip"}
         changes.update({f"package.{name}.{key}": value for key, value in more.items()})
         return self.set(changes)
+
+
+def pci_card(address: str, device_id: str, driver: Optional[str]) -> dict[str, Any]:
+    """A card as the PCI bus shows it."""
+    return {
+        "address": address,
+        "device_id": device_id,
+        "class": "030000",
+        "driver": driver,
+        "numa_node": None,
+        "link_speed_gts": 2.5,
+        "link_width": 16,
+        "max_link_speed_gts": 16.0,
+        "max_link_width": 16,
+    }
+
+
+def device_nodes(*paths: str, mode: str = "666", group: str = "root", usable: bool = True) -> list[dict[str, Any]]:
+    """Device nodes as `device.nodes` lists them."""
+    return [
+        {"path": path, "mode": mode, "uid": 0, "gid": 0, "group": group, "usable": usable, "device": f"195:{number}"}
+        for number, path in enumerate(paths)
+    ]
 
 
 def _with_entry(entries: Sequence[Mapping[str, Any]], index: int, entry: dict[str, Any]) -> list[dict[str, Any]]:
@@ -638,6 +726,50 @@ def container(kind: str = "docker") -> Machine:
             "memory.shm_free": 16 * GIB,
         }
     )
+
+
+def container_without_gpu(kind: str = "docker") -> Machine:
+    """A container on the healthy workstation into which nothing of its GPU was passed: the bus and the loaded module
+    are those of the host, device nodes and libraries are missing."""
+    machine = container(kind)._nothing_to_ask()
+    return machine.set({"device.nodes": [], "env.NVIDIA_VISIBLE_DEVICES": GONE, "env.NVIDIA_DRIVER_CAPABILITIES": GONE})
+
+
+def jetson() -> Machine:
+    """A healthy Jetson Orin with JetPack 5: its GPU is on the chip and on no bus, and it has neither NVML nor
+    nvidia-smi."""
+    base = linux()._nothing_to_ask()
+    nodes = device_nodes("/dev/nvgpu/igpu0/ctrl", "/dev/nvhost-ctrl-gpu", "/dev/nvmap", mode="660", group="video")
+    machine = base.set(
+        {
+            "system.arch": "aarch64",
+            "system.jetson": "R35.4.1",
+            "system.kernel_release": "5.10.120-tegra",
+            "kernel.modules": ["nvgpu", "nvmap"],
+            "kernel.nvidia_module_files": [],
+            "kernel.dkms": [],
+            "kernel.secure_boot": GONE,
+            "driver.packages": [],
+            "driver.module_loaded": False,
+            "driver.module_version": GONE,
+            "driver.procfs_version": GONE,
+            "driver.module_flavour": GONE,
+            "pci.gpus": [],
+            "procfs.gpus": GONE,
+            "device.nodes": nodes,
+            "driver.libcuda": [
+                {
+                    "path": "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1",
+                    "real_path": "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1",
+                    "found_by": "ld.so.cache",
+                    "kind": "driver",
+                    "version": None,
+                }
+            ],
+            "memory.total": 32 * GIB,
+        }
+    )
+    return machine.no_torch()
 
 
 # -- tables of cases ----------------------------------------------------------------------------------------------

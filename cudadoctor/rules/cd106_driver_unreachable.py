@@ -35,7 +35,7 @@ RULE = Rule(
     blame=MACHINE,
     chain=True,
     blocked_by=("CD501",),
-    follows_from=tuple(rule for rule in NO_ANSWERING_DRIVER if rule not in ("CD106", "CD501")),
+    follows_from=(*(rule for rule in NO_ANSWERING_DRIVER if rule not in ("CD106", "CD501")), "CD113"),
     precedence=29,
 )
 

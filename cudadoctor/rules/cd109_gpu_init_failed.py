@@ -35,7 +35,7 @@ RULE = Rule(
     title="The driver is loaded and could not bring the GPU up",
     severity=ERROR,
     blame=MACHINE,
-    follows_from=("CD705", "CD107", "CD108", "CD111"),
+    follows_from=("CD705", "CD107", "CD108", "CD111", "CD113"),
     precedence=19,
 )
 
