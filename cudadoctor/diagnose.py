@@ -25,7 +25,8 @@ def diagnose(
     Ignoring a rule silences it only; the rules that would fold into it are judged without it.
     """
     ignored = dict(ignore or {})
-    wanted = [rule_id for rule_id in rule_files() if (select is None or rule_id in set(select))]
+    chosen = None if select is None else set(select)
+    wanted = [rule_id for rule_id in rule_files() if chosen is None or rule_id in chosen]
     shared: dict[Any, Any] = {}
     base = Case(facts, matrix, shared)
     rules: dict[str, Rule] = {}
@@ -61,28 +62,48 @@ def _judge(rule_id: str, base: Case) -> tuple[Rule, Outcome]:
 
 def _fold(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """One root, one failure: what another failure leaves nothing to judge is skipped because of it, and a failure that
-    another one explains names it."""
-    failed = {rule_id for rule_id, outcome in outcomes.items() if outcome.status == FAIL and outcome.severity != INFO}
+    another one explains names it.
+
+    Only an error leaves nothing to judge, and nothing is explained by what is less grave than itself.
+    """
     folded = dict(outcomes)
-    # Blocking is settled first and in the order of the ids, so that a blocked rule explains nothing itself.
-    for rule_id, outcome in outcomes.items():
-        blocker = _first(rules[rule_id].blocked_by, failed)
-        if blocker is not None and blocker != rule_id and outcome.status not in (SKIP, CRASH):
-            folded[rule_id] = replace(
-                outcome,
-                status=SKIP,
-                message=f"cannot be judged while {blocker} stands",
-                because_of=blocker,
-                fixes=(),
-                not_helping=(),
-            )
-            failed.discard(rule_id)
+    blockers = _blockers(rules, outcomes)
+    for rule_id, blocker in blockers.items():
+        folded[rule_id] = replace(
+            outcomes[rule_id],
+            status=SKIP,
+            message=f"cannot be judged while {blocker} stands",
+            because_of=blocker,
+            fixes=(),
+            not_helping=(),
+        )
+    failed = {rule_id for rule_id, outcome in folded.items() if outcome.status == FAIL and outcome.severity != INFO}
     for rule_id, outcome in folded.items():
         if outcome.status == FAIL:
-            cause = _first(rules[rule_id].follows_from, failed)
-            if cause is not None and cause != rule_id:
+            graver = {other for other in failed if rank(outcomes[other])[0] <= rank(outcome)[0]}
+            cause = _first(rules[rule_id].follows_from, graver)
+            if cause is not None:
                 folded[rule_id] = replace(outcome, because_of=cause)
     return folded
+
+
+def _blockers(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> dict[str, str]:
+    """By rule, the failing error that leaves it nothing to judge. What is blocked itself blocks nothing."""
+    errors = {rule_id for rule_id, outcome in outcomes.items() if outcome.status == FAIL and outcome.severity == ERROR}
+    blockers: dict[str, str] = {}
+    # Each round settles the rules whose blockers are settled; rules that blocked each other would never be.
+    for _ in rules:
+        standing = errors - set(blockers)
+        found = {
+            rule_id: blocker
+            for rule_id, outcome in outcomes.items()
+            if outcome.status not in (SKIP, CRASH)
+            and (blocker := _first(rules[rule_id].blocked_by, standing - {rule_id})) is not None
+        }
+        if found == blockers:
+            break
+        blockers = found
+    return blockers
 
 
 def _first(candidates: Iterable[str], failed: set[str]) -> Optional[str]:
