@@ -131,6 +131,12 @@ def patient_version() -> str:
     return next((v for v in ("3.11", "3.12", "3.10", "3.13") if find_python(v)), ours)
 
 
+def pythons_at_hand(oldest: str = FLOOR) -> list[str]:
+    """The versions, oldest first, of which an interpreter is at hand, from the floor up."""
+    first = int(oldest.split(".")[1])
+    return [v for v in (f"3.{minor}" for minor in range(first, first + 10)) if find_python(v)]
+
+
 def find_uv() -> str | None:
     """The real uv: beside this interpreter, else on PATH."""
     beside = Path(sys.executable).with_name("uv")
