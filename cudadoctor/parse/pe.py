@@ -5,8 +5,8 @@ r"""Windows libraries and programs, read as data: machine, what they import, wha
     section headers           .text, .rdata, .nv_fatb (nvcc's device code; PE names end after eight letters)
     import directory          c10.dll, torch_cpu.dll, KERNEL32.dll, VCRUNTIME140.dll
 
-That `.nv_fatb` holds fatbins in the same form as `.nv_fatbin` of ELF is to be expected, since one nvcc writes both;
-it has not been checked against a Windows build of torch.
+`.nv_fatb` holds fatbins in the same form as `.nv_fatbin` of ELF: seen in the DLLs of bitsandbytes 0.50.2, which were
+built with CUDA 11.8 to 13.2.
 """
 
 from __future__ import annotations

@@ -99,6 +99,7 @@ def test_real_library(tmp_path: Path) -> None:
     assert (got.runpath, got.rpath) == ("$ORIGIN/../lib:/opt/x", None)
     assert got.glibc is not None and re.fullmatch(r"2\.[0-9]+(\.[0-9]+)?", got.glibc)
     assert elf.elf_archs(reader) is None
+    assert elf.read_dynamic(reader, with_glibc=False) == got._replace(glibc=None)
 
 
 @pytest.mark.real_part("C compiler")
