@@ -138,7 +138,8 @@ _STARTS = (
     "transformer-engine-",
 )
 
-_NAMES = frozenset((TORCH, *COMPANIONS, *EXTENSIONS, *OTHERS))
+# These are said to be absent where they are; the others are known by the start of their names alone.
+NAMES = frozenset((TORCH, *COMPANIONS, *EXTENSIONS, *OTHERS))
 _CONDA_ONLY = frozenset(CONDA_NAMES)
 
 # Of these METADATA is read; in it these requirements count.
@@ -171,14 +172,9 @@ REQUIREMENTS = (
 
 def matters(name: str) -> bool:
     """Whether a distribution (normalised name) matters to CUDA."""
-    return name in _NAMES or name.startswith(_STARTS)
+    return name in NAMES or name.startswith(_STARTS)
 
 
 def matters_in_conda(name: str) -> bool:
     """The same for a conda package, after its name was translated to PyPI's."""
     return name in _CONDA_ONLY or matters(name)
-
-
-def always_answered() -> tuple[str, ...]:
-    """The packages that are said to be absent where they are: all that have a fixed name."""
-    return tuple(sorted(_NAMES))

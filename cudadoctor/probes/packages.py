@@ -20,10 +20,10 @@ from cudadoctor.probes.api import EVERYWHERE, Probe
 from cudadoctor.probes.cuda_packages import (
     COMPANIONS,
     EXTENSIONS,
+    NAMES,
     REQUIREMENTS,
     TORCH,
     WITH_REQUIREMENTS,
-    always_answered,
 )
 from cudadoctor.probes.paths import paths
 from cudadoctor.probes.patient import patient
@@ -57,7 +57,7 @@ def look(system: System) -> dict[str, Fact[Any]]:
     if not found.is_known:
         # No Python: then there are no packages either. A Python that cannot be read leaves all of them open.
         state = absent(found.source) if found.is_absent else unknown(found.reason, found.source)
-        facts: dict[str, Fact[Any]] = {f"package.{name}.version": state for name in always_answered()}
+        facts: dict[str, Fact[Any]] = {f"package.{name}.version": state for name in NAMES}
         facts["packages.duplicates"] = facts["packages.leftovers"] = state
         return facts
     folders = found.get()
@@ -68,7 +68,7 @@ def look(system: System) -> dict[str, Fact[Any]]:
         facts.setdefault(f"package.{name}.version", known(package.version, path))
         facts.setdefault(f"package.{name}.installer", known("conda", path))
         facts[f"package.{name}.conda_build"] = known(package.build, path)
-    for name in always_answered():
+    for name in NAMES:
         if f"package.{name}.version" not in facts:
             facts[f"package.{name}.version"] = _not_found(folders, found.source)
         elif name not in folders.conda:
@@ -97,7 +97,7 @@ def _about(system: System, name: str, one: Installed) -> dict[str, Fact[Any]]:
         f"package.{name}.version": known(one.version, one.metadata),
         f"package.{name}.location": known(one.folder, one.metadata),
     }
-    if name.startswith("nvidia-") or name not in always_answered():
+    if name.startswith("nvidia-") or name not in NAMES:
         return facts
     p = system.once(paths)
     installer = system.read_text(p.join(one.metadata, "INSTALLER"), 256)
@@ -168,11 +168,13 @@ def _of_extras(metadata: str, extras: list[str]) -> str:
     """METADATA in which the requirements of these extras are unconditional, and those of others are gone."""
     lines = []
     for line in metadata.splitlines():
-        found = re.search(r"\bextra == ['\"]([^'\"]*)['\"]", line) if line.startswith("Requires-Dist") else None
-        if found is None:
+        before, is_extra, after = line.rpartition("extra == ")
+        quote = after[:1]
+        name, _, rest = after[1:].partition(quote) if quote else ("", "", "")
+        if not is_extra or not line.startswith("Requires-Dist"):
             lines.append(line)
-        elif found.group(1) in extras:
-            lines.append(line.replace(found.group(), 'extra == ""'))
+        elif name in extras:
+            lines.append(f"{before}extra == ''{rest}")
         if not line:
             break
     return "\n".join(lines)
