@@ -1,0 +1,240 @@
+"""`cudadoctor fix` from the outside: verdicts, exit statuses, documents, and what a mistyped option is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cli_runner import Run
+
+from cudadoctor.model import Facts
+from cudadoctor.render.schema import schema_of
+from cudadoctor.testing import GONE, Machine, linux, windows
+
+FactsFile = Callable[[Machine], str]
+
+
+def plan(run: Run, *arguments: str) -> dict[str, Any]:
+    result = run("fix", "--print", "--format", "json", *arguments)
+    document: dict[str, Any] = json.loads(result.out)
+    assert document["schema"] == "cudadoctor.plan/1"
+    assert document["exit"] == result.exit
+    assert result.err == ""
+    return document
+
+
+# -- planning for another machine: the questions that other installers get wrong ------------------------------------
+
+# The options, the build, what the first blocker needs.
+QUESTIONS = [
+    ("--gpu K80 --driver 418.87", None, "450.80.02"),
+    ("--gpu GTX1080Ti --driver 470.223.02 --python 3.11", "2.7.1+cu118", "525.60.13"),
+    ("--gpu RTX4090 --driver 535.183.01", "2.14.1+cu126", "580.65.06"),
+    ("--gpu A100 --driver 550.54.14", "2.14.1+cu126", "580.65.06"),
+    ("--gpu GTX1080Ti --driver 580.95.05", "2.14.1+cu126", None),
+    ("--gpu V100 --driver 580.95.05", "2.14.1+cu126", None),
+    ("--gpu RTX4090 --driver 580.95.05", "2.15.0+cu132", None),
+    ("--gpu RTX5090 --driver 580.65.06", "2.15.0+cu132", None),
+    ("--gpu RTX5090 --driver 570.124.06", "2.13.0+cu129", "580.65.06"),
+    ("--gpu RTX5090 --driver 572.60 --os windows", "2.11.0+cu128", "580"),
+    ("--gpu RTX5090 --gpu GTX1080Ti --driver 580.95.05", None, None),
+    ("--gpu RTX5090 --driver 610.43.02", "2.15.0+cu132", None),
+    ("--gpu 8.9 --driver R580", "2.15.0+cu132", None),
+    ("--gpu RTX4090 --driver 581.57 --os wsl", "2.15.0+cu132", None),
+    ("--gpu GH200 --arch aarch64 --driver 580.95.05", "2.15.0+cu132", None),
+    ("--gpu RTX4090 --driver 580.95.05 --glibc 2.17", "2.6.0+cu124", "2.28"),
+    ("--gpu RTX4090 --driver 580.95.05 --python 3.13t", "2.12.0+cu130", None),
+    ("--gpu none", "2.15.0+cpu", None),
+    ("--gpu RTX4090 --torch 2.7.* --driver 550.54", "2.7.1+cu128", None),
+]
+
+
+@pytest.mark.parametrize(("options", "version", "needed"), QUESTIONS, ids=[row[0] for row in QUESTIONS])
+def test_what_should_i_install(run: Run, options: str, version: str | None, needed: str | None) -> None:
+    document = plan(run, "--os", "linux", *options.split()) if "--os" not in options else plan(run, *options.split())
+    choice = document["choice"]
+    assert (None if choice is None else choice["version"]) == version
+    assert document["exit"] == (1 if version is None else 0)
+    if choice is not None:
+        assert choice["index_url"] == f"https://download.pytorch.org/whl/{choice['variant']}"
+        assert choice["reasons"]
+        argv = document["steps"][-1]["argv"]
+        assert f"torch=={version}" in argv and choice["index_url"] in argv
+    if needed is not None:
+        assert needed in [blocker["needed"] for blocker in document["blocked_by"]]
+
+
+def test_unlike_cards_are_told_which_build_serves_which(run: Run) -> None:
+    result = run(
+        "fix", "--print", "--gpu", "RTX 5090", "--gpu", "GTX 1080 Ti", "--driver", "580.95.05", "--os", "linux"
+    )
+    assert result.exit == 1
+    assert result.out.startswith("FAIL  no single torch build serves")
+    assert "CUDA_VISIBLE_DEVICES" in result.out
+    assert '"torch==2.15.0+cu132"' in result.out and '"torch==2.14.1+cu126"' in result.out
+
+
+def test_a_driver_that_does_not_drive_the_card_comes_first(run: Run) -> None:
+    document = plan(run, "--gpu", "GTX 1080", "--driver", "610.43.02", "--os", "linux")
+    assert "R580 is the last branch" in document["driver_first"]
+    assert [step["id"] for step in document["steps"]] == ["install-driver", "reboot", "install-torch"]
+
+
+def test_the_first_line_is_the_answer_and_commands_are_whole(run: Run) -> None:
+    out = run("fix", "--print", "--gpu", "RTX 4090", "--driver", "535.183.01", "--os", "linux").out
+    lines = out.splitlines()
+    assert lines[0] == "OK    torch 2.14.1+cu126 for GeForce RTX 4090 with driver 535.183.01"
+    assert (
+        '   python -m pip install "torch==2.14.1+cu126" "torchvision==0.29.1+cu126" '
+        "--index-url https://download.pytorch.org/whl/cu126"
+    ) in lines
+    assert all(len(line) <= 80 for line in lines if "pip install" not in line)
+    assert out.isascii()
+    for word in ("changes ", "needs ", "undo ", "better ", "also "):
+        assert any(line.strip().startswith(word) for line in lines), word
+
+
+def test_an_interpreter_by_its_path_stands_in_the_command(run: Run) -> None:
+    out = run("fix", "--print", "--gpu", "RTX 4090", "--python", "/opt/my env/bin/python").out
+    assert '"/opt/my env/bin/python" -m pip install' in out
+
+
+# -- the examined machine -------------------------------------------------------------------------------------------
+
+SICK = linux().torch("2.6.0+cpu").package("torchvision", "0.21.0+cpu")
+
+
+def test_nothing_to_do(run: Run, facts_file: FactsFile) -> None:
+    result = run("fix", "--facts", facts_file(linux()))
+    assert result.exit == 0
+    assert result.out.startswith("OK    nothing to do: torch 2.14.1+cu130 runs on")
+
+
+def test_something_to_do(run: Run, facts_file: FactsFile) -> None:
+    result = run("fix", "--facts", facts_file(SICK))
+    assert result.exit == 1
+    assert result.out.startswith("TODO  1 step: torch 2.6.0+cpu is built without CUDA")
+    assert "more  cudadoctor explain CD302" in result.out
+
+
+def test_undecided(run: Run, facts_file: FactsFile) -> None:
+    result = run("fix", "--facts", facts_file(Machine(Facts({}))))
+    assert result.exit == 3
+    assert result.out.startswith("????  undecided: ")
+
+
+def test_nothing_mends_a_machine_without_a_gpu(run: Run, facts_file: FactsFile) -> None:
+    result = run("fix", "--facts", facts_file(linux().no_gpu()))
+    assert result.exit == 1
+    assert result.out.startswith("FAIL  nothing that cudadoctor knows mends this: ")
+
+
+def test_what_is_not_mended_does_not_look_mended(run: Run, facts_file: FactsFile) -> None:
+    result = run("fix", "--facts", facts_file(linux().no_gpu().no_torch()))
+    assert result.out.startswith("FAIL  no step mends this: ")
+    assert "whl/cpu" in result.out
+
+
+def test_a_driver_that_is_gone_never_means_the_cpu_build(run: Run, facts_file: FactsFile) -> None:
+    machine = linux().driver_fails(18, "mismatch", 18, "Driver/library version mismatch")
+    document = plan(run, "--facts", facts_file(machine))
+    assert document["driver_first"]
+    assert document["choice"]["variant"] != "cpu"
+    assert all("whl/cpu" not in " ".join(step["argv"] or []) for step in document["steps"])
+
+
+def test_windows_reads_powershell(run: Run, facts_file: FactsFile) -> None:
+    out = run("fix", "--facts", facts_file(windows().torch("2.9.1+cpu"))).out
+    assert "python.exe -m pip install 'torch==2.9.1+cu130'" in out
+
+
+def test_wishes_on_a_healthy_machine(run: Run, facts_file: FactsFile) -> None:
+    document = plan(run, "--torch", "2.15.*", "--with", "torchaudio", "--facts", facts_file(linux()))
+    assert document["choice"]["version"] == "2.15.0+cu132"
+    assert set(document["choice"]["companions"]) == {"torchvision", "torchaudio"}
+    assert document["exit"] == 1
+
+
+def test_a_wish_that_nothing_serves(run: Run, facts_file: FactsFile) -> None:
+    result = run("fix", "--torch", "9.9.*", "--facts", facts_file(linux()))
+    assert result.exit == 1
+    assert "9.9" in result.out
+
+
+def test_hostile_names_steer_no_terminal(run: Run, facts_file: FactsFile) -> None:
+    machine = SICK.set({"python.environment_name": "\x1b[2J\x1b]0;owned\x07", "python.pip_on_path": GONE})
+    assert "\x1b" not in run("fix", "--facts", facts_file(machine)).out
+
+
+# -- documents ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", [linux(), SICK, linux().no_driver(), Machine(Facts({}))])
+def test_the_document_keeps_to_its_schema(run: Run, facts_file: FactsFile, machine: Machine) -> None:
+    document = plan(run, "--facts", facts_file(machine))
+    schema = schema_of("cudadoctor.plan/1")
+    assert set(schema["required"]) <= set(document)
+    step = schema["$defs"]["StepEntry"]["required"]
+    for entry in (*document["steps"], *document["advice"]):
+        assert set(step) <= set(entry)
+    choice = schema["$defs"]["ChoiceEntry"]["required"]
+    for entry in filter(None, [document["choice"], *document["alternatives"]]):
+        assert set(choice) <= set(entry)
+
+
+FORMS = [
+    ("requirements", ["--index-url https://download.pytorch.org/whl/cu126", "torch==2.14.1+cu126"]),
+    ("uv", ['  "torch==2.14.1+cu126",', 'torch = { index = "pytorch-cu126" }', "explicit = true"]),
+    ("conda", ["  - python=3.12", "      - torch==2.14.1+cu126"]),
+    ("dockerfile", ["FROM python:3.12-slim"]),
+]
+
+
+@pytest.mark.parametrize(("form", "lines"), FORMS)
+def test_forms(run: Run, form: str, lines: list[str]) -> None:
+    options = ["--gpu", "RTX 4090", "--driver", "535.183.01", "--os", "linux", "--python", "3.12"]
+    result = run("fix", "--print", "--format", form, *options)
+    assert result.exit == 0
+    for line in lines:
+        assert line in result.out.splitlines()
+
+
+def test_a_file_gets_the_plan(run: Run, tmp_path: Any) -> None:
+    path = tmp_path / "plan.json"
+    result = run("fix", "--print", "--gpu", "RTX 4090", "--format", "json", "-o", str(path))
+    assert (result.exit, result.out) == (0, "")
+    assert json.loads(path.read_text())["choice"]["torch"] == "2.15.0"
+
+
+# -- mistakes -------------------------------------------------------------------------------------------------------
+
+MISTAKES = [
+    (["--gpu", "RTX 5909"], "did you mean GeForce RTX 5090"),
+    (["--gpu", "Radeon RX 7900"], "there is no GPU 'Radeon RX 7900'"),
+    (["--gpu", "4.2"], "no GPU of compute capability 4.2 is known"),
+    (["--gpu", "RTX 4090", "--driver", "newest"], "--driver takes a driver number such as 580.95.05, not 'newest'"),
+    (["--gpu", "RTX 4090", "--driver", "12.2"], "is no driver number"),
+    (["--gpu", "RTX 4090", "--driver", "566.36", "--os", "linux"], "is a Windows number (R565)"),
+    (["--gpu", "RTX 4090", "--driver", "550.54; reboot"], "--driver takes a driver number"),
+    (["--driver", "580.95.05"], "which GPU is the plan for?"),
+    (["--gpu", "RTX 4090", "--glibc", "new"], "--glibc takes a version such as 2.28"),
+    (["--gpu", "RTX 4090", "--python", "three"], "--python takes a version such as 3.12"),
+    (["--gpu", "RTX 4090", "--torch", "2.7; reboot"], "--torch takes a version or a range"),
+    (["--gpu", "RTX 4090", "--mirror", "not a url"], "--mirror takes an http or https address"),
+    (["--gpu", "RTX 4090", "--with", "numpy"], "it is not known which torch 'numpy' goes with"),
+    (["--gpu", "RTX 4090", "--replay", "somewhere"], "leave --replay"),
+    (["--replay", "no/such/folder"], "no/such/folder"),
+    (["--apply", "--print"], "use either"),
+    (["--apply", "--gpu", "RTX 4090"], "the plan is for another one"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), MISTAKES, ids=[" ".join(row[0]) for row in MISTAKES])
+def test_mistakes_are_told_in_one_sentence(run: Run, options: list[str], says: str) -> None:
+    result = run("fix", *(["--os", "linux"] if "--gpu" in options and "--os" not in options else []), *options)
+    assert result.exit == 2
+    assert result.out == ""
+    assert says in result.err
+    assert len(result.err.splitlines()) == 1
