@@ -473,9 +473,13 @@ class _NvmlQuery:
 
     def __init__(self, library: str, limit: float) -> None:
         from cudadoctor.system import nvml
-        from cudadoctor.system.worker import Task, Worker
+        from cudadoctor.system.worker import Task, Worker, die_with_parent
 
-        self._worker = Worker([Task("nvml", lambda report: nvml.ask(report, library), 1e9)], limit)
+        def ask(report: Callable[[Any], None]) -> Any:
+            die_with_parent()
+            return nvml.ask(report, library)
+
+        self._worker = Worker([Task("nvml", ask, 1e9)], limit)
         self._answer: Optional[Fact[Any]] = None
 
     def result(self) -> Fact[Any]:

@@ -269,18 +269,12 @@ class RecordingSystem:
             data = text.encode("utf-8")
         except UnicodeEncodeError:  # names that are no UTF-8
             data = json.dumps(json.loads(text), indent=1, sort_keys=True).encode("ascii") + b"\n"
+        check_target(folder)
         made = False
         try:
-            try:
+            if not os.path.isdir(folder):
                 os.makedirs(folder)
                 made = True
-            except FileExistsError:
-                if not os.path.isdir(folder):
-                    raise RecordingError(f"{folder}: a recording needs a folder, and this is a file") from None
-                if os.listdir(folder):
-                    raise RecordingError(
-                        f"{folder}: this folder is not empty; a recording goes into a new or empty one"
-                    ) from None
             path = os.path.join(folder, FILE_NAME)
             _write_whole(path, data)
             return path
@@ -289,6 +283,21 @@ class RecordingSystem:
                 _remove_empty(folder)
             reason = (error.strerror or str(error)).lower()
             raise RecordingError(f"{folder}: the recording cannot be written ({reason})") from None
+
+
+def check_target(folder: str) -> None:
+    """Raises RecordingError where a recording would not be written because something is there already."""
+    if not os.path.exists(folder):
+        return
+    if not os.path.isdir(folder):
+        raise RecordingError(f"{folder}: a recording needs a folder, and this is a file")
+    try:
+        taken = bool(os.listdir(folder))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise RecordingError(f"{folder}: this folder cannot be looked into ({reason})") from None
+    if taken:
+        raise RecordingError(f"{folder}: this folder is not empty; a recording goes into a new or empty one")
 
 
 def _write_whole(path: str, data: bytes) -> None:

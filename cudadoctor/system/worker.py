@@ -270,6 +270,18 @@ def program_ended(process: int) -> None:
         _announce(_PROGRAM_ENDED, process)
 
 
+def die_with_parent() -> None:
+    """Asks Linux to kill this child when its parent ends, however that ends. (It takes ctypes: only for a child that
+    may hang in a driver, and has loaded it anyway.)"""
+    import sys
+
+    if sys.platform == "linux" and _announce is not None:
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, SIGKILL)  # PR_SET_PDEATHSIG
+
+
 def _be_child(tasks: Sequence[Task], reader: int, writer: int) -> None:
     """Never returns."""
     status = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,32 @@ def test_nvml_that_hangs_is_left_behind_at_the_deadline(fake_nvml: Any) -> None:
     assert time.monotonic() - begun < 20
     assert (library, state, value) == ("known", "unknown", None)
     assert reason.startswith("timed out after 1.")
+
+
+def test_a_hanging_nvml_ends_with_a_doctor_that_is_killed(tmp_path: Path, fake_nvml: Any) -> None:
+    code = """
+import os, sys, time
+from cudadoctor.system import nvml, worker
+from cudadoctor.system.live import LiveSystem
+ask = nvml.ask
+def told(report, library):
+    with open(sys.argv[1], "w") as stream:
+        stream.write(str(os.getpid()))
+    return ask(report, library)
+nvml.ask = told
+system = LiveSystem(time.monotonic() + 50)
+query = system.start_nvml(system.nvml_library().get(), 50)
+while not (os.path.exists(sys.argv[1]) and os.path.getsize(sys.argv[1])):
+    time.sleep(0.01)
+os.kill(os.getpid(), 9)
+"""
+    done = python(code, str(tmp_path / "number"), environment=clean_environ(fake_nvml("hang")))
+    assert done.returncode == -9
+    child = int((tmp_path / "number").read_text())
+    limit = time.monotonic() + 20
+    while os.path.exists(f"/proc/{child}") and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert not os.path.exists(f"/proc/{child}")
 
 
 def test_what_nvml_said_before_it_hung_is_kept(fake_nvml: Any) -> None:

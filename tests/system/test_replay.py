@@ -281,7 +281,7 @@ SCHEMA = '"schema": "cudadoctor.recording/1"'
 # What machine.json holds, the sentence that people get ({} stands for its path).
 BAD_FILES = [
     ("", "{}, line 1: broken JSON (expecting value)"),
-    ('{\n "a": 1,\n}', "{}, line 3: broken JSON ("),
+    ('{\n "a": 1\n "b": 2\n}', "{}, line 3: broken JSON ("),
     ("[1]", "{}: a recording is a JSON object, not a list"),
     ("null", "{}: a recording is a JSON object, not a null"),
     ("{}", "{}: 'schema' must be 'cudadoctor.recording/1'; there is none"),
