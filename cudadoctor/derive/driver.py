@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cudadoctor.derive.surroundings import jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
@@ -50,7 +50,7 @@ def version(case: Case) -> Fact[str]:
     fact: Fact[str] = case.fact(version_fact(case))
     if fact.is_known:
         return fact
-    if case.derived(answer).state == NO:
+    if case.derived(answer).state == NO and not case.value("driver.module_loaded", False):
         return absent(fact.source)
     return unknown("no source tells the driver's version")
 
@@ -72,8 +72,7 @@ def cuda_ceiling(case: Case) -> Fact[str]:
     return unknown("the driver's version is not known")
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """Whether a driver answers: `yes`, `no` or `unclear`, why, and the facts behind it."""
 
     state: str
