@@ -10,10 +10,10 @@ import re
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.dist_info import DirectUrl, Requirement, parse_direct_url, parse_metadata, parse_wheel_name
 from cudadoctor.parse.errors import ParseError
 from cudadoctor.parse.markers import evaluate
-from cudadoctor.parse.record import NamedTuple
 from cudadoctor.parse.torch_version import parse_torch_version
 from cudadoctor.parse.versions import cuda_from_tag, split_local
 from cudadoctor.probes.api import EVERYWHERE, Probe
@@ -121,8 +121,26 @@ def _metadata_file(system: System, one: Installed) -> Fact[str]:
     p = system.once(paths)
     if one.metadata.endswith(".dist-info"):
         return system.read_text(p.join(one.metadata, "METADATA"), _METADATA_LIMIT)
-    parts = ("EGG-INFO", "PKG-INFO") if one.metadata.endswith(".egg") else ("PKG-INFO",)
-    return system.read_text(p.join(one.metadata, *parts), _METADATA_LIMIT)
+    folder = p.join(one.metadata, "EGG-INFO") if one.metadata.endswith(".egg") else one.metadata
+    text = system.read_text(p.join(folder, "PKG-INFO"), _METADATA_LIMIT)
+    required = system.read_text(p.join(folder, "requires.txt"), _METADATA_LIMIT)
+    if required.is_unknown:
+        return required
+    return text.map(lambda content: _with_requires_txt(content, required.value or ""))
+
+
+def _with_requires_txt(metadata: str, requires: str) -> str:
+    """The old form beside it in its words: sections of requires.txt are "[extra:marker]", "[extra]" and "[:marker]"."""
+    lines, condition = [], ""
+    for line in map(str.strip, requires.splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            extra, _, marker = line[1:-1].partition(":")
+            parts = ([f"({marker})"] if marker else []) + ([f'extra == "{extra}"'] if extra else [])
+            condition = "; " + " and ".join(parts) if parts else ""
+        elif line:
+            lines.append(f"Requires-Dist: {line}{condition}")
+    head, blank, description = metadata.partition("\n\n")
+    return head.rstrip("\n") + "".join("\n" + line for line in lines) + blank + description
 
 
 def _requires(system: System, one: Installed) -> Fact[list[str]]:

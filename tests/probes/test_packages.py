@@ -100,6 +100,18 @@ CASES: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
         {"package.flash-attn.version": "2.5.8", "package.flash-attn.requires": ["torch"]},
     ),
     (
+        "the metadata of a distribution's package has its requirements in a file of their own",
+        in_venv(
+            names("torchvision-0.14.1.egg-info"),
+            file("torchvision-0.14.1.egg-info/PKG-INFO", ["Name: torchvision", "Version: 0.14.1", "", "Text"]),
+            file(
+                "torchvision-0.14.1.egg-info/requires.txt",
+                ["numpy", "torch==1.13.1", "", '[:platform_system == "Windows"]', "triton", "", "[dev]", "apex"],
+            ),
+        ),
+        {"package.torchvision.requires": ["torch==1.13.1"]},
+    ),
+    (
         "who installed it",
         in_venv(
             package(SITE, "torch", "2.9.1", installer="uv"),
