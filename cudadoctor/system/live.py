@@ -303,13 +303,15 @@ class LiveSystem:
 
     def group_name(self, gid: int) -> Fact[str]:
         source = sources.group(gid)
+        if self._platform == "windows":
+            return absent(source)
         try:
             import grp
 
             return known(grp.getgrgid(gid).gr_name, source)
         except KeyError:
             return absent(source)
-        except (ImportError, OSError, OverflowError) as error:
+        except (OSError, OverflowError) as error:
             return unknown(str(error).lower(), source)
 
     # -- programs ---------------------------------------------------------------------------------------------------
@@ -363,6 +365,8 @@ class LiveSystem:
     # -- NVML -------------------------------------------------------------------------------------------------------
 
     def cached_libraries(self, names: Sequence[str]) -> Fact[dict[str, list[str]]]:
+        if self._platform != "linux":
+            return absent(sources.LOADER_CACHE)
         data = self.read_bytes(sources.LOADER_CACHE, CACHE_LIMIT)
         if not data.is_known:
             return Fact(data.state, None, data.source, data.reason)
