@@ -7,6 +7,7 @@ it, and none is run.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
@@ -73,11 +74,22 @@ def look(system: System) -> dict[str, Fact[Any]]:
             facts[f"package.{name}.version"] = _not_found(folders, found.source)
         elif name not in folders.conda:
             facts[f"package.{name}.conda_build"] = _not_in_conda(folders, found.source)
+    for name in _required_names(facts):
+        # nvidia-cublas-cu12 and its kin: whoever requires one is told that it is not there.
+        facts.setdefault(f"package.{name}.version", _not_found(folders, found.source))
     if TORCH in folders.conda:
         facts["package.torch.conda_channel"] = _channel(system, folders.conda[TORCH][1])
     facts["packages.duplicates"] = _duplicates(system, folders, found.source)
     facts["packages.leftovers"] = _leftovers(folders, found.source)
     return facts
+
+
+def _required_names(facts: Mapping[str, Fact[Any]]) -> set[str]:
+    names: set[str] = set()
+    for name, fact in facts.items():
+        if name.endswith(".requires") and fact.is_known:
+            names.update(re.split(r"[^a-z0-9-]", requirement, maxsplit=1)[0] for requirement in fact.get())
+    return names
 
 
 def _not_found(folders: SitePackages, source: str) -> Fact[Any]:
@@ -229,6 +241,9 @@ def marker_environment(system: System) -> dict[str, str]:
 
 
 class _Built(NamedTuple):
+    """`torch` is absent where the package's files say nothing, as most do; `cuda` is unknown then, since absent means a
+    build without CUDA."""
+
     torch: Fact[str]
     cuda: Fact[str]
 
@@ -238,7 +253,6 @@ def _built_for(system: System, name: str, one: Installed) -> _Built:
     silent = unknown("its files do not say", one.metadata)
     if name == "xformers":
         return _xformers(system, one, silent)
-    torch: Fact[str] = silent
     cuda: Fact[str] = silent
     local = split_local(one.version).local
     text, source = local or "", one.metadata
@@ -257,7 +271,7 @@ def _built_for(system: System, name: str, one: Installed) -> _Built:
         number = _cuda_of(tag.group())
         cuda = known(number, source) if number else absent(source)
     named = _torch_in_build(text)
-    return _Built(known(named, source) if named else torch, cuda)
+    return _Built(known(named, source) if named else absent(source), cuda)
 
 
 def _cuda_of(tag: str) -> Optional[str]:
@@ -289,7 +303,7 @@ def _xformers(system: System, one: Installed, silent: Fact[str]) -> _Built:
     p = system.once(paths)
     text = system.read_text(p.join(one.folder, "xformers", "cpp_lib.json"), 1 << 16)
     if not text.is_known:
-        return _Built(silent, silent)
+        return _Built(Fact(text.state, None, text.source, text.reason), silent)
     import json
 
     try:
@@ -298,7 +312,7 @@ def _xformers(system: System, one: Installed, silent: Fact[str]) -> _Built:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _Built(unknown("it cannot be read", text.source), unknown("it cannot be read", text.source))
     return _Built(
-        known(torch, text.source) if isinstance(torch, str) else silent,
+        known(torch, text.source) if isinstance(torch, str) else absent(text.source),
         known(f"{cuda // 100}.{cuda % 100}", text.source) if type(cuda) is int and cuda >= 100 else silent,
     )
 

@@ -173,6 +173,14 @@ CASES: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
         {"package.vllm.requires": Unknown("platform_release")},
     ),
     (
+        "what a package requires and is not there",
+        in_venv(
+            package(SITE, "torch", "2.9.1", "nvidia-nccl-cu12==2.27.5", "nvidia-cublas-cu12==12.8.4.1"),
+            names("nvidia_nccl_cu12-2.27.5.dist-info"),
+        ),
+        {"package.nvidia-nccl-cu12.version": "2.27.5", "package.nvidia-cublas-cu12.version": ABSENT},
+    ),
+    (
         "metadata that is gone or broken",
         in_venv(names("torch-2.9.1.dist-info", "vllm-0.11.dist-info"), file("vllm-0.11.dist-info/METADATA", "?")),
         {
@@ -339,7 +347,7 @@ BUILT: list[tuple[str, ReplaySystem, str, Any, Any]] = [
         "an extension that was compiled here says nothing",
         in_venv(package(SITE, "flash-attn", "2.8.3")),
         "flash-attn",
-        Unknown("do not say"),
+        ABSENT,
         Unknown("do not say"),
     ),
 ]  # fmt: skip
