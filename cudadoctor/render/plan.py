@@ -10,14 +10,11 @@ from cudadoctor.plan.plan import Plan
 from cudadoctor.plan.shell import quote
 from cudadoctor.render.documents import ChoiceEntry, PlanDocument
 from cudadoctor.render.json_report import dump, step_entry
-from cudadoctor.render.steps import needs_text
+from cudadoctor.render.steps import is_command, needs_text
 from cudadoctor.render.style import Style, clean, wrap
 from cudadoctor.resolve import Choice, Resolution
 
 FORMATS = ("shell", "json", "requirements", "uv", "conda", "dockerfile")
-
-# What begins a line that is a command, and must not be broken.
-_PROGRAMS = ("sudo", "conda", "uv", "powercfg", "pip", "python", "&", "wsl")
 
 TODO = "TODO"
 OK = "OK"
@@ -109,7 +106,7 @@ def step_text(step: FixStep, label: str, shell: str, style: Style) -> Iterator[s
             yield from _hanging(text, f"{indent}{name:<9}", indent + " " * 9, style)
     if command:
         for place, line in enumerate(notes):
-            name = "note" if place == 0 else ""
+            name = ("why" if step.kind == "install" else "note") if place == 0 else ""
             yield from _hanging(line, f"{indent}{name:<9}", indent + " " * 9, style)
 
 
@@ -130,14 +127,6 @@ def _hanging(text: str, first: str, rest: str, style: Style) -> Iterator[str]:
         return
     for place, line in enumerate(wrap(plain, style.width - len(first))):
         yield (first if place == 0 else rest) + line
-
-
-def is_command(line: str) -> bool:
-    """Whether a line of instructions or of an undo is one to paste: indented by four, or begun by a program."""
-    if line.startswith("    "):
-        return True
-    word = line.split(" ", 1)[0]
-    return word in _PROGRAMS or (("/" in word or "\\" in word) and " -" in line)
 
 
 def _torch_lines(view: FixView) -> Iterator[str]:

@@ -40,7 +40,7 @@ def install_argv(
         words = {"--force-reinstall": "--reinstall"}
         # Not --index-url: an UV_DEFAULT_INDEX in the environment would win over it.
         index = ("--default-index", index_url) if index_url else ()
-        return (UV, "pip", "install", "--python", python, *(words.get(f, f) for f in flags), *requirements, *index)
+        return (UV, "pip", "install", *uv_target(python), *(words.get(f, f) for f in flags), *requirements, *index)
     index = ("--index-url", index_url) if index_url else ()
     if how == CONDA and context.target.kind == "conda" and context.target.prefix:
         prefix = validate.path(context.target.prefix)
@@ -48,9 +48,14 @@ def install_argv(
     return (python, "-m", "pip", "install", *flags, *requirements, *index)
 
 
+def uv_target(python: str) -> tuple[str, ...]:
+    """Which environment uv changes: a named interpreter's, else the active one."""
+    return () if python == "python" else ("--python", python)
+
+
 def uninstall_argv(context: Context, names: Sequence[str]) -> tuple[str, ...]:
     if installer(context) == UV:
-        return (UV, "pip", "uninstall", "--python", context.target.python, *names)
+        return (UV, "pip", "uninstall", *uv_target(context.target.python), *names)
     return (context.target.python, "-m", "pip", "uninstall", "-y", *names)
 
 
