@@ -14,7 +14,7 @@ from cudadoctor.cli._planning import Wish, options_of, planned_machine
 from cudadoctor.cli._words import InputError
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import load_matrix
-from cudadoctor.model import CRASH, ERROR, UNDECIDED, WARNING, Facts, FixStep
+from cudadoctor.model import CRASH, ERROR, UNDECIDED, WARNING, FixStep
 from cudadoctor.model.report import Report
 from cudadoctor.plan import Options, Plan, make_plan, plan_for, torch_for
 from cudadoctor.render.plan import FAIL, OK, TODO, FixView, render
@@ -71,7 +71,7 @@ def _verdict_on(found: Resolution, need: Need) -> tuple[str, str, int]:
     return OK, f"torch {found.choice.version} for {on}", EXIT_DONE
 
 
-def examined(machine: Machine, wish: Wish, style: Style) -> tuple[FixView, Facts]:
+def examined(machine: Machine, wish: Wish, style: Style) -> FixView:
     """The plan for the machine that the options name: this one, a recorded one, or the facts of a file."""
     matrix = load_matrix()
     options = options_of(wish, matrix)
@@ -81,7 +81,7 @@ def examined(machine: Machine, wish: Wish, style: Style) -> tuple[FixView, Facts
     found = plan.resolution or torch_for(facts, matrix, options)
     word, verdict, status = _verdict(report, plan, options, found)
     helpless = [text for o in report.outcomes if o.failed and o.because_of is None for text in o.not_helping]
-    view = FixView(
+    return FixView(
         word,
         verdict,
         plan,
@@ -93,7 +93,6 @@ def examined(machine: Machine, wish: Wish, style: Style) -> tuple[FixView, Facts
         may_act=machine.is_this_one,
         style=style,
     )
-    return view, facts
 
 
 def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) -> tuple[str, str, int]:

@@ -65,7 +65,7 @@ def command(
             )
         view = _fixing.planned(wish, style)
     else:
-        view, _ = _fixing.examined(machine, wish, style)
+        view = _fixing.examined(machine, wish, style)
     if unasked and not _fixing.may_act(machine, wish):
         raise InputError("--apply changes this machine, and the plan is for another one")
     _fixing.show(form, view, output)

@@ -66,5 +66,19 @@ def step_lines(step: FixStep, facts: Facts, style: Style, indent: int = 6) -> It
     if command:
         yield style.paint("command", command)
     for paragraph in [] if command else step.instructions.splitlines():
-        if paragraph.strip():
+        if is_command(paragraph):
+            yield style.paint("command", clean(paragraph.strip()))
+        elif paragraph.strip():
             yield from wrap(clean(paragraph), style.width - indent)
+
+
+# What begins a line that is a command, and must not be broken.
+_PROGRAMS = ("sudo", "conda", "uv", "powercfg", "pip", "python", "&", "wsl")
+
+
+def is_command(line: str) -> bool:
+    """Whether a line of instructions or of an undo is one to paste: indented by four, or begun by a program."""
+    if line.startswith("    "):
+        return True
+    word = line.split(" ", 1)[0]
+    return word in _PROGRAMS or (("/" in word or "\\" in word) and " -" in line)

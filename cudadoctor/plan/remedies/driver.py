@@ -612,7 +612,7 @@ def reload_module(context: Context) -> list[Draft]:
     present = [module for module in MODULES if module in loaded] or list(MODULES)
     unload = context.text(context.root("modprobe", "-r", *present))
     load = context.text(context.root("modprobe", "nvidia"))
-    without = f"Without a reboot, where nothing uses the GPU (no desktop, no jobs): {unload} and then {load}"
+    without = f"\nWithout a reboot, where nothing uses the GPU (no desktop, no jobs):\n    {unload}\n    {load}"
     if context.os == "windows" or context.is_wsl:
         return reboot(context, "the driver starts anew", effect)
     step = reboot(context, "the module that belongs to the library is loaded at the next start", effect)[0]

@@ -64,7 +64,7 @@ def unset_variable(context: Context, name: str, found_in: str = "") -> list[Draf
             effect=_variable_effect(context, variable, None),
             changes=f"{variable} is not set any more",
             undo=f"set {variable} to its former value",
-            instructions=f"In the shell that starts your program: {command}.{where}",
+            instructions=f"In the shell that starts your program:\n    {command}\n{where.strip()}",
         )
     ]
 
@@ -98,7 +98,7 @@ def change_variable(
             effect=_variable_effect(context, variable, value, without),
             changes=f"{variable} in the shell that starts your program",
             undo=f"set {variable} to its former value",
-            instructions=f"{command}\nAnd the same where it is set for good (~/.bashrc, a module, the job's script).",
+            instructions=f"    {command}\nAnd the same where it is set for good (~/.bashrc, a module, the job's script).",
         )
     ]
 
