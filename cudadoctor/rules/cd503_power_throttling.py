@@ -18,7 +18,7 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.rules.api import INFO, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, INFO, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD503",
@@ -50,10 +50,15 @@ def judge(case: Case) -> Outcome:
         hot = any(reason in reasons for reason in _THERMAL)
         brake = "hw_power_brake_slowdown" in reasons
         if brake or ("hw_slowdown" in reasons and not hot):
+            # A laptop slows the card down on purpose while its battery feeds it.
+            on_battery = case.value("windows.on_battery", False)
+            why = "it runs on battery" if on_battery else "a power brake" if brake else "power or heat"
+            evidence = (prefix + "throttle_reasons", prefix + "power")
             return case.failed(
-                f"the {name} is slowed down by the hardware" + (": a power brake" if brake else ", power or heat"),
-                (prefix + "throttle_reasons", prefix + "power"),
-                certainty="certain" if brake else LIKELY,
+                f"the {name} is slowed down by the hardware: {why}",
+                (*evidence, "windows.on_battery") if on_battery else evidence,
+                certainty=CERTAIN if brake else LIKELY,
+                severity=INFO if on_battery else WARNING,
                 data={"gpu": index},
                 fixes=(
                     Remedy(
@@ -61,7 +66,7 @@ def judge(case: Case) -> Outcome:
                         {
                             "title": "Check the card's power",
                             "text": "One cable from the supply to each connector, no splitters; a supply that is rated "
-                            "for the card; on a server, the rack's power capping.",
+                            "for the card; on a laptop, its own mains adapter; on a server, the rack's power capping.",
                             "kind": "manual",
                             "effect": {prefix + "throttle_reasons": []},
                         },

@@ -1,0 +1,36 @@
+"""CD604: /dev/shm is too small for data loader workers."""
+
+from __future__ import annotations
+
+from cudadoctor.testing import GIB, GONE, MIB, container, fails, linux, passes, skips, unknown_when, windows
+
+RULE = "CD604"
+
+DOCKERS_DEFAULT = {"memory.shm_size": 64 * MIB, "memory.shm_free": 64 * MIB}
+REPORTED = {"symptom.shm_exhausted": {"text": "Unexpected bus error encountered in worker"}}
+
+CASES = [
+    passes("half of the memory", linux()),
+    passes("docker run --shm-size=1g", container().set({"memory.shm_size": GIB}), says="1024 MiB"),
+    fails(
+        "docker run without a word",
+        container().set(DOCKERS_DEFAULT),
+        says=["/dev/shm is small", "64 MiB"],
+        certainty="likely",
+        severity="warning",
+        blame="allocation",
+        fix="enlarge-shm",
+    ),
+    fails("a machine of its own", linux().set(DOCKERS_DEFAULT), blame="machine"),
+    fails(
+        "a worker died of it",
+        container().set(DOCKERS_DEFAULT).set(REPORTED),
+        says="ran out of shared memory (64 MiB)",
+        certainty="certain",
+        severity="error",
+    ),
+    fails("a traceback alone", linux().only().set(REPORTED), certainty="certain", severity="error"),
+    skips("there is none", linux().set({"memory.shm_size": GONE})),
+    skips("Windows", windows()),
+    unknown_when("it cannot be read", linux().unknown("memory.shm_size")),
+]
