@@ -90,7 +90,7 @@ def missing_libraries(system: System, torch: str, has_cuda: bool) -> Fact[list[s
                 needed.setdefault(library, []).extend([p.folder(opened.source), origin, *own])
     if not sources:
         return unknown("torch's own libraries were not found", homes[0])
-    return _search(system, torch, needed, ", ".join(sources))
+    return _search(system, torch, needed, p.folder(sources[0]))
 
 
 def _search(system: System, torch: str, needed: dict[str, list[str]], source: str) -> Fact[list[str]]:
