@@ -20,19 +20,23 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+\Z")
 _PLAIN_WINDOWS = re.compile(r"[A-Za-z0-9_+:./\\-]+\Z")
 
 
-def quote(argv: Sequence[str], shell: str = POSIX) -> str:
+def quote(argv: Sequence[str], shell: str = POSIX, *, home: bool = False) -> str:
     """The command line that gives a program exactly `argv`. Raises `ParseError` for a word that this shell cannot carry
-    (a NUL or a line break; for cmd also a double quote and a percent sign, which it expands even inside quotes)."""
+    (a NUL or a line break; for cmd also a double quote and a percent sign, which it expands even inside quotes).
+
+    With `home`, a word may begin with `~/` (`~\\` on Windows) for the user's home, which the shell must then see
+    outside of quotes: reports do not say where it is, because that names the user.
+    """
     for word in argv:
         # A line break would be quotable in sh, but a pasted line that breaks is run in two pieces by some terminals.
         if any(character in word for character in "\0\n\r"):
             raise ParseError(f"a command cannot carry a line break or NUL: {word!r}")
     if shell == POSIX:
-        return " ".join(_posix(word) for word in argv)
+        return " ".join("~/" + _posix(word[2:]) if home and word[:2] == "~/" else _posix(word) for word in argv)
     if shell == POWERSHELL:
-        words = [_powershell(word) for word in argv]
-        # A quoted first word is a text, not a command, unless the call operator stands before it.
-        return ("& " if words and words[0][:1] in "'\"" else "") + " ".join(words)
+        words = [_powershell(word, home) for word in argv]
+        # A quoted or computed first word is a text, not a command, unless the call operator stands before it.
+        return ("& " if words and words[0][:1] in "'\"(" else "") + " ".join(words)
     if shell == CMD:
         return " ".join(_cmd(word) for word in argv)
     raise ValueError(f"no such shell: {shell}")
@@ -48,11 +52,17 @@ def _posix(word: str) -> str:
     return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
-def _powershell(word: str) -> str:
+def _powershell(word: str, home: bool) -> str:
+    if home and word[:2] == "~\\":
+        return "($HOME + " + _powershell_text(word[1:]) + ")"
     # A leading dash or a comma inside would be read as an operator or an array only in arguments to cmdlets; programs
     # get such words as they are, but a comma splits even there.
     if _PLAIN_WINDOWS.match(word):
         return word
+    return _powershell_text(word)
+
+
+def _powershell_text(word: str) -> str:
     # Windows PowerShell (5.1) drops the double quotes inside an argument of a program unless they are escaped too.
     return "'" + word.replace("'", "''").replace('"', '\\"') + "'"
 

@@ -114,7 +114,7 @@ def command_text(step: FixStep, shell: str) -> str:
     if step.argv is None:
         return ""
     try:
-        return clean(quote(step.argv, shell))
+        return clean(quote(step.argv, shell, home=True))
     except ParseError:
         return ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudadoctor.model import Facts, FixStep, ParseError
-from cudadoctor.plan.shell import POSIX, POWERSHELL, quote, shell_of
+from cudadoctor.plan.shell import quote, shell_of
 from cudadoctor.render.chain import size
 from cudadoctor.render.style import Style, clean, wrap
 
@@ -37,23 +37,10 @@ def command_line(step: FixStep, facts: Facts) -> str:
     home, which the shell must then see outside of quotes."""
     if step.argv is None:
         return ""
-    shell = shell_of(str(facts.value("system.os", "linux")))
     try:
-        words = [_word(word, shell) for word in step.argv]
+        return clean(quote(step.argv, shell_of(str(facts.value("system.os", "linux"))), home=True))
     except ParseError:
         return ""
-    # PowerShell takes a quoted or computed first word for a value, unless it is told to call it.
-    call = "& " if shell == POWERSHELL and words[:1] and words[0][0] in "'\"(" else ""
-    return clean(call + " ".join(words))
-
-
-def _word(word: str, shell: str) -> str:
-    if shell == POSIX and word.startswith("~/"):
-        return "~/" + quote([word[2:]], shell)
-    if shell == POWERSHELL and word.startswith("~\\"):
-        return "($HOME + '" + word[1:].replace("'", "''") + "')"
-    # A word of its own, not the first one: `quote` would call it.
-    return quote([word], shell).removeprefix("& ") if word else quote([word], shell)
 
 
 def step_lines(step: FixStep, facts: Facts, style: Style, indent: int = 6) -> Iterator[str]:

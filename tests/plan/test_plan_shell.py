@@ -56,6 +56,20 @@ def test_quoting(shell: str, argv: tuple[str, ...], line: str) -> None:
     assert quote(argv, shell) == line
 
 
+HOME = [
+    (POSIX, ("~/proj/.venv/bin/python", "-m"), "~/proj/.venv/bin/python -m"),
+    (POSIX, ("~/my proj/python", "-m"), '~/"my proj/python" -m'),
+    (POSIX, ("~root/python",), '"~root/python"'),
+    (POWERSHELL, ("~\\proj\\python.exe", "-m"), "& ($HOME + '\\proj\\python.exe') -m"),
+    (POWERSHELL, ("pip", "~\\it's"), "pip ($HOME + '\\it''s')"),
+]
+
+
+@pytest.mark.parametrize(("shell", "argv", "line"), HOME)
+def test_the_users_home_where_a_report_does_not_name_it(shell: str, argv: tuple[str, ...], line: str) -> None:
+    assert quote(argv, shell, home=True) == line
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("word", ["a\nb", "a\0b", "a\rb"])
 def test_what_would_break_a_line_is_refused(shell: str, word: str) -> None:
@@ -82,13 +96,13 @@ def test_hostile_words_pass_through_sh_unharmed() -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.lists(st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=("Cs",)), max_size=8), min_size=1)
+    st.lists(st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), max_size=8), min_size=1)
 )
 def test_any_words_pass_through_sh_unharmed(words: list[str]) -> None:
     assert through_sh(words) == words
 
 
-@given(st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=("Cs",)), max_size=12))
+@given(st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), max_size=12))
 def test_powershell_gives_nothing_a_meaning(word: str) -> None:
     """Inside single quotes only the single quote itself counts; what stands outside is in the harmless set."""
     line = quote(("echo", word), POWERSHELL)[len("echo ") :]

@@ -98,7 +98,7 @@ def change_variable(
             effect=_variable_effect(context, variable, value, without),
             changes=f"{variable} in the shell that starts your program",
             undo=f"set {variable} to its former value",
-            instructions=f"    {command}\nAnd the same where it is set for good (~/.bashrc, a module, the job's script).",
+            instructions=f"    {command}\nAnd the same where it is set for good (~/.bashrc, a module, a job script).",
         )
     ]
 
