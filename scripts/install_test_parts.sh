@@ -64,7 +64,7 @@ apt_of() {
 }
 
 nvidia_smi() {
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || fail 'nvidia-smi needs apt-get and dpkg-deb (Debian)'
+  command -v apt-get dpkg-deb >/dev/null || fail 'nvidia-smi needs apt-get and dpkg-deb (Debian)'
   local era release packages package target work file
   while read -r era release packages; do
     target=$parts/nvidia/$era
@@ -92,7 +92,7 @@ nvidia_smi() {
 
 # A pip of our own: the system's may be missing, or may refuse because the distribution manages its packages.
 pip_with() {
-  local python=$1 venv=$scratch/venv-$(basename "$1")
+  local python=$1 venv=$scratch/venv
   shift
   [ -d "$venv" ] || "$python" -m venv "$venv" || fail "$python cannot make virtual environments (Debian: apt-get install python3-venv)"
   "$venv/bin/python" -m pip --disable-pip-version-check -qq "$@"
