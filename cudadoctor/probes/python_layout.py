@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.conda_meta import parse_conda_meta_name
 from cudadoctor.parse.errors import ParseError
 from cudadoctor.parse.python_env import PyvenvCfg, parse_python_name, parse_pyvenv_cfg
-from cudadoctor.parse.record import NamedTuple
 from cudadoctor.probes.paths import home, is_folder, names_in, paths
 from cudadoctor.system.port import System
 
@@ -81,6 +81,8 @@ def read_environment(system: System, executable: str, may_ask: bool = True) -> F
                 already[executable] = behind
     found = already[executable]
     if found.is_unknown and found.reason in _UNDECIDED and may_ask:
+        if parse_python_name(system.once(paths).name(executable)) is None:
+            return unknown(f"{NOT_PYTHON} by its name", executable)  # who knows what it does when it is started
         found = already[executable] = _by_asking(system, executable, found.reason)
     return found
 

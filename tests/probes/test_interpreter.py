@@ -266,11 +266,12 @@ REFUSED: list[tuple[str, Sections, str]] = [
     ("/home/me/nowhere/bin/python", {}, "there is no file"),
     ("3.14", debian("3.12"), "no Python '3.14' on PATH"),
     ("/etc", {"files": {"/etc/hostname": "x"}}, "no Python in the folder"),
+    ("/usr/sbin/reboot", {"files": {"/usr/sbin/reboot": PROGRAM}}, "it is no Python 3 by its name"),
     (
-        "/usr/bin/ls",
+        "/opt/old/python",
         {
-            "files": {"/usr/bin/ls": PROGRAM},
-            "programs": [{"argv": ["ls", "-I", "-S", "-c", "*"], "exit_status": 2}],
+            "files": {"/opt/old/python": SCRIPT},
+            "programs": [{"argv": ["python", "-I", "-S", "-c", "*"], "exit_status": 2}],
         },
         "it is no Python 3",
     ),
@@ -799,6 +800,15 @@ def test_a_venv_whose_packages_cannot_be_reached_is_unknown_not_empty(tmp_path: 
     assert found["python.version"].get() == "3.12.9"
     assert found["python.pip"].is_unknown
     assert found["python.pip"].reason == "too many symbolic links"
+
+
+def test_what_is_not_called_python_is_never_started(tmp_path: Path) -> None:
+    program = tmp_path / "format-disk"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/it-ran\n")
+    program.chmod(0o755)
+    with pytest.raises(ParseError, match="no Python 3 by its name"):
+        check_asked_python(_live(str(program), {}))
+    assert not (tmp_path / "it-ran").exists()
 
 
 def test_another_torch_is_reported_by_its_metadata_where_it_has_no_version_file() -> None:
