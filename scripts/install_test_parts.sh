@@ -64,7 +64,8 @@ apt_of() {
 }
 
 nvidia_smi() {
-  command -v apt-get dpkg-deb >/dev/null || fail 'nvidia-smi needs apt-get and dpkg-deb (Debian)'
+  local tool
+  for tool in apt-get dpkg-deb; do command -v $tool >/dev/null || fail "nvidia-smi needs $tool (Debian)"; done
   local era release packages package target work file
   while read -r era release packages; do
     target=$parts/nvidia/$era
