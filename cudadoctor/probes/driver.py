@@ -11,6 +11,7 @@ nvidia-smi said that it cannot reach the driver at all, asking again would only 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
@@ -25,6 +26,10 @@ NVML = "nvml"
 
 # Kept back from NVML's and nvidia-smi's time, so that a hang is reported before the run's deadline.
 RESERVE = 0.7
+
+# A driver that has not answered for so long counts as one that hangs. (The first call takes seconds where there are
+# many GPUs and no persistence mode; who gives us less time than this learns nothing about the driver.)
+PATIENCE = 2.0
 
 # How much longer than NVML nvidia-smi may take where NVML has answered: it tells little more then.
 SMI_EXTRA = 2.0
@@ -58,6 +63,12 @@ class Begun(NamedTuple):
     places: Places
     nvml: Optional[RunningQuery]
     smi: Optional[RunningProgram]
+    seconds: float  # that both were given
+
+
+def _time_left(system: System) -> float:
+    remaining = system.remaining()
+    return remaining - min(RESERVE, remaining / 4)
 
 
 def locate(system: System) -> Places:
@@ -72,12 +83,13 @@ def locate(system: System) -> Places:
 
 
 def begin(system: System, places: Places) -> Begun:
-    timeout = max(0.0, system.remaining() - RESERVE)
+    seconds = _time_left(system)
     library, smi = places.library, places.smi
     return Begun(
         places,
-        system.start_nvml(library.get(), timeout) if library.is_known else None,
-        system.start([smi.get()], timeout) if smi.is_known else None,
+        system.start_nvml(library.get(), seconds) if library.is_known else None,
+        system.start([smi.get()], seconds) if smi.is_known else None,
+        seconds,
     )
 
 
@@ -132,7 +144,7 @@ def nvml_facts(answer: Fact[Any]) -> dict[str, Fact[Any]]:
     data: Mapping[str, Any] = answer.get()
     unfinished: str = data.get("unfinished", "")
     facts: dict[str, Fact[Any]] = {
-        "driver.nvml_unresponsive": known(unfinished.startswith("timed out"), NVML),
+        "driver.nvml_unresponsive": _unresponsive(unfinished),
         "driver.nvml_library_version": _read(data.get("library_version")).map(_library_version),
     }
     if unfinished and not unfinished.startswith("timed out"):
@@ -164,7 +176,7 @@ def _no_nvml(answer: Fact[Any]) -> dict[str, Fact[Any]]:
     else:
         reason = f"NVML gave no answer ({answer.reason})"
         hangs = answer.reason.startswith("timed out")
-        unresponsive = known(True, NVML) if hangs else unknown(answer.reason, NVML)
+        unresponsive = _unresponsive(answer.reason) if hangs else unknown(answer.reason, NVML)
     facts = {
         name: unknown(reason, NVML)
         for name in (
@@ -177,9 +189,19 @@ def _no_nvml(answer: Fact[Any]) -> dict[str, Fact[Any]]:
         )
     }
     facts["driver.nvml_unresponsive"] = unresponsive
-    if unresponsive.is_unknown:
+    if answer.is_unknown and not answer.reason.startswith("timed out"):
         facts["examination.failed"] = known([{"probe": NVML, "reason": answer.reason}], NVML)
     return facts
+
+
+def _unresponsive(reason: str) -> Fact[bool]:
+    """Whether NVML hangs, by why it gave no more ("timed out after 18.0 s")."""
+    if not reason.startswith("timed out"):
+        return known(False, NVML)
+    seconds = re.search(r"after (\d+(?:\.\d+)?) s", reason)
+    if seconds and float(seconds.group(1)) < PATIENCE:
+        return unknown(f"NVML was given {seconds.group(1)} s only", NVML)
+    return known(True, NVML)
 
 
 def _read(entry: Any, missing: str = "NVML was not asked") -> Fact[Any]:
@@ -348,6 +370,8 @@ def _smi_facts(system: System, begun: Begun, nvml_answered: bool) -> dict[str, F
     if not result.is_known:
         reason = "it is not there any more" if result.is_absent else result.reason
         return {name: unknown(f"nvidia-smi: {reason}", SMI) for name in names}
+    if result.get().timed_out and not nvml_answered and begun.seconds < PATIENCE:
+        return {name: unknown(f"nvidia-smi was given {begun.seconds:.1f} s only", SMI) for name in names}
     facts = _table_facts(result.get())
     failure = facts["driver.smi_failure"]
     text = facts["driver.smi_failure_text"].value or ""
@@ -460,12 +484,12 @@ def _ask_more(system: System, path: str, facts: dict[str, Fact[Any]]) -> None:
     """Completes what the table told about the GPUs; it cuts names and has no compute capability."""
     for columns in (_QUERY, _QUERY_OF_OLD_DRIVERS):
         query = [path, f"--query-gpu={','.join(columns)}", "--format=csv,noheader,nounits"]
-        result = system.run(query, max(0.0, system.remaining() - RESERVE))
+        result = system.run(query, _time_left(system))
         if not result.is_known or result.get().timed_out:
             return
         if result.get().exit_status == 0 and _take_query(result.get().stdout, columns, facts):
             return
-    listed = system.run([path, "-L"], max(0.0, system.remaining() - RESERVE))
+    listed = system.run([path, "-L"], _time_left(system))
     if listed.is_known:
         _take_list(listed.get().stdout, facts)
 

@@ -185,7 +185,8 @@ class Examination:
         if DRIVER in self._probes:
             place = 1 if names and names[0] == DEVICE else 0
             tasks.insert(place, Task(_LOCATE, self._locating(), PROBE_SECONDS))
-        self._worker = Worker(tasks, time.monotonic() + self._system.remaining() - RESERVE)
+        remaining = self._system.remaining()
+        self._worker = Worker(tasks, time.monotonic() + remaining - min(RESERVE, remaining / 8))
         limit = time.monotonic() + START_SECONDS
         while DRIVER in self._probes and self._begun is None:
             finished = self._worker.next(limit - time.monotonic())
@@ -251,7 +252,7 @@ class Examination:
 
         if content is None:
             nothing = unknown(f"looking for it failed: {failure}", "PATH")
-            return driver.Begun(driver.Places(nothing, nothing), None, None)
+            return driver.Begun(driver.Places(nothing, nothing), None, None, 0.0)
         packed, notes = content
         self._system.add_notes(notes)
         smi, library = (Fact(*fact) for fact in packed)

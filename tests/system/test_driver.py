@@ -179,6 +179,11 @@ NVML: list[tuple[str, Fact[Any], dict[str, Any]]] = [
         },
     ),
     (
+        "too little time to say",
+        unknown("timed out after 0.4 s", "nvml"),
+        {"driver.nvml_unresponsive": ("NVML was given 0.4 s only",)},
+    ),
+    (
         "our own fault",
         unknown("RuntimeError: nvidia-ml-py is missing", "nvml"),
         {

@@ -275,6 +275,14 @@ def test_a_driver_that_hangs_is_said_within_the_deadline(fake_nvml: Any, real_nv
     assert facts["examination.failed"].get() == facts["examination.timed_out"].get() == []
 
 
+def test_a_driver_that_was_given_no_time_is_not_said_to_hang(fake_nvml: Any, real_nvidia_smi: Any) -> None:
+    environment = clean_environ(fake_nvml("hang"), {"PATH": real_nvidia_smi("535")})
+    facts = facts_of(environment, seconds=0.8)
+    for name in ("driver.nvml_unresponsive", "driver.smi_failure", "gpu.count"):
+        assert facts[name].is_unknown, name
+    assert facts["driver.smi_failure"].reason.startswith("nvidia-smi was given 0.")
+
+
 def test_where_nvml_has_answered_nvidia_smi_is_not_waited_for_long(fake_nvml: Any, fake_program: Any) -> None:
     begun = time.monotonic()
     path = fake_program("nvidia-smi", sleep=50)
