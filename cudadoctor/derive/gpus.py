@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Optional
 
 from cudadoctor.derive.surroundings import jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
@@ -16,8 +16,7 @@ NONE = "none"
 UNCLEAR = "unclear"
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One GPU as far as the sources tell. `facts` are the names of the facts that it was read from.
 
     `index` is NVML's (nvidia-smi's) number, None where neither answered; `memory` is in bytes; `name_is_cut` says that
@@ -27,7 +26,7 @@ class Gpu:
     label: str
     compute_capability: Fact[str]
     memory: Fact[int]
-    index: Optional[int]
+    index: Optional[int]  # type: ignore[assignment]  # a field of this name hides the tuple's method
     pci_address: Optional[str]
     pci_device_id: Optional[str]
     bound_driver: Optional[str]
@@ -36,8 +35,7 @@ class Gpu:
     facts: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Presence:
+class Presence(NamedTuple):
     """Whether the machine has an NVIDIA GPU: `present`, `none` or `unclear`, why, and the facts behind it."""
 
     state: str
@@ -85,9 +83,7 @@ def _completed(gpu: Gpu, on_bus: Gpu) -> Gpu:
     """A card that NVML or nvidia-smi lists, with what they did not tell and the bus does."""
     capability = gpu.compute_capability if gpu.compute_capability.is_known else on_bus.compute_capability
     learned = capability is not gpu.compute_capability or gpu.pci_address is None
-    return replace(
-        gpu,
-        label=on_bus.label if gpu.label == f"GPU {gpu.index}" else gpu.label,
+    return gpu._replace(label=on_bus.label if gpu.label == f"GPU {gpu.index}" else gpu.label,
         compute_capability=capability,
         pci_address=on_bus.pci_address,
         pci_device_id=gpu.pci_device_id or on_bus.pci_device_id,
@@ -153,7 +149,7 @@ def _presence_in_wsl(case: Case) -> Presence:
         return Presence(PRESENT, "Windows' NVIDIA driver lends its libcuda to WSL", ("driver.libcuda",))
     if libraries.is_unknown:
         return Presence(UNCLEAR, libraries.reason, ("driver.libcuda",))
-    reason = "WSL gets one through Windows' NVIDIA driver, and none of its libraries is here: is it installed there?"
+    reason = "WSL gets it from Windows' driver, whose libraries are not here"
     return Presence(UNCLEAR, reason, ("system.wsl", "driver.libcuda"))
 
 

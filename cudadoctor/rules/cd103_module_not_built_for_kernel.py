@@ -94,7 +94,7 @@ def _failed(case: Case, running: str, why: str, certainty: str, evidence: tuple[
 def _replaced(case: Case, running: str, newer: str) -> Outcome:
     """The update has taken the running kernel's folder away; a module can be neither built nor loaded for it."""
     return case.failed(
-        f"kernel {running} is still running and was replaced by {newer}, for which the NVIDIA module is there",
+        f"kernel {running} still runs, and an update replaced it: the NVIDIA module is there for {newer}",
         (*_FILES, "kernel.installed"),
         fixes=(
             Remedy(

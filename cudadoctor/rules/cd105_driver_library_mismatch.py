@@ -104,7 +104,7 @@ def _first(
 
 
 def _failed(case: Case, versions: _Versions, certainty: str, said: tuple[str, ...]) -> Outcome:
-    shown = f": the module is {versions.module}, the library {versions.library}" if versions.differ else ""
+    shown = f": module {versions.module}, library {versions.library}" if versions.differ else ""
     evidence = tuple(dict.fromkeys((*said, *versions.facts))) or _MODULE_FACTS
     data = {"module": versions.module, "library": versions.library, "on_disk": versions.on_disk}
     if in_container(case):
@@ -139,7 +139,7 @@ def _failed(case: Case, versions: _Versions, certainty: str, said: tuple[str, ..
         # The update was cut short: a reboot loads the same old module again.
         parts = numbers(versions.library or "")
         return case.failed(
-            f"half of a driver update is missing{shown}; the module on disk is the old one too",
+            f"half of a driver update is missing{shown}, and the module on disk is the old one",
             (*evidence, "kernel.nvidia_module_files"),
             certainty=certainty,
             data=data,

@@ -57,14 +57,16 @@ def judge(case: Case) -> Outcome:
         return case.undecided(f"cannot tell whether the driver answers: {reply.reason}", reply.evidence)
     if seen.state == UNCLEAR and not driver_software(case):
         return case.undecided(
-            f"no driver is to be seen, and cannot tell whether there is a GPU: {seen.reason}", seen.evidence
+            f"no driver is to be seen, nor whether there is a GPU: {seen.reason}", seen.evidence
         )
     evidence = tuple(name for name in ("driver.nvml_error", "driver.smi_failure") if case.fact(name).is_known)
     if case.value("driver.nvml_unresponsive", False) or case.value("driver.smi_failure") == "timed-out":
         return case.failed(
             "the NVIDIA driver did not answer in time: it hangs",
             (*evidence, "driver.nvml_unresponsive"),
-            fixes=(Remedy("reboot", {"why": "a driver that hangs seldom comes back without one"}),),
+            fixes=(
+                Remedy("reboot", {"why": "a driver that hangs seldom comes back without one", "effect": _works(case)}),
+            ),
             not_helping=("another torch build: the driver answers nobody",),
         )
     if on_own_linux(case) and case.fact("driver.module_loaded").value is False:
@@ -78,6 +80,17 @@ def judge(case: Case) -> Outcome:
         fixes=(Remedy("reload-module", {}),),
         not_helping=("another torch build or toolkit: nothing works before the driver does",),
     )
+
+
+def _works(case: Case) -> dict[str, object]:
+    """What is seen once the driver answers again."""
+    version = case.value("driver.module_version") or case.value("driver.library_version") or "unknown"
+    return {
+        "driver.nvml_unresponsive": False,
+        "driver.nvml_error": None,
+        "driver.nvml_version": version,
+        "driver.smi_failure": None,
+    }
 
 
 def _short(words: str) -> str:
@@ -120,13 +133,7 @@ def _in_container(case: Case, evidence: tuple[str, ...], reason: str) -> Outcome
                     "run for long loses its devices when the host reloads its services. If it fails there too, mend "
                     "the host's driver first.",
                     "kind": "container",
-                    "effect": {
-                        "driver.nvml_error": None,
-                        "driver.smi_failure": None,
-                        "driver.nvml_version": case.value("driver.module_version")
-                        or case.value("driver.library_version")
-                        or "0",
-                    },
+                    "effect": _works(case),
                 },
             ),
         ),

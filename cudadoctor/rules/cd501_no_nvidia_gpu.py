@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from cudadoctor.derive.gpus import LENT_TO_GUESTS, NONE, PRESENT, gpus, presence
 from cudadoctor.derive.surroundings import driver_software, in_job
-from cudadoctor.rules.api import ALLOCATION, ERROR, MACHINE, Case, Fix, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ALLOCATION, ERROR, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD501",
@@ -59,17 +59,23 @@ def judge(case: Case) -> Outcome:
         return case.failed("macOS has no CUDA: NVIDIA ships no driver for it", seen.evidence, not_helping=not_helping)
     if case.fact("scheduler.kind").is_known and not in_job(case):
         return _on_login_node(case, seen.evidence)
-    evidence = list(seen.evidence)
-    beside, fact = _others(case)
-    if beside:
-        evidence.append(fact)
-    hint = ""
-    fixes: tuple[Fix, ...] = ()
     if driver_software(case):
-        # Who has installed a driver has, or had, a card.
-        hint = "; a driver is installed: is the card switched off?"
-        evidence += [name for name in ("driver.packages", "driver.smi_path") if case.value(name)][:1]
-        fixes = (
+        return _switched_off(case, seen.evidence)
+    beside, fact = _others(case)
+    return case.failed(
+        f"this machine has no NVIDIA GPU, so CUDA cannot work on it{beside}",
+        (*seen.evidence, fact) if beside else seen.evidence,
+        not_helping=not_helping,
+    )
+
+
+def _switched_off(case: Case, seen: tuple[str, ...]) -> Outcome:
+    """Who has installed a driver has, or had, a card."""
+    shown = [name for name in ("driver.packages", "driver.smi_path", "driver.windows_version") if case.value(name)][:1]
+    return case.failed(
+        "this machine shows no NVIDIA GPU, though a driver is installed: is the card switched off?",
+        (*seen, *shown),
+        fixes=(
             Remedy(
                 "manual",
                 {
@@ -80,12 +86,8 @@ def judge(case: Case) -> Outcome:
                     "effect": _A_CARD,
                 },
             ),
-        )
-    return case.failed(
-        f"this machine has no NVIDIA GPU, so CUDA cannot work on it{beside}{hint}",
-        evidence,
-        fixes=fixes,
-        not_helping=not_helping,
+        ),
+        not_helping=("another torch build: there is no card for it to run on",),
     )
 
 

@@ -46,7 +46,8 @@ def judge(case: Case) -> Outcome:
     libraries = [entry for entry in case.value("driver.libcuda", []) if entry.get("kind") in ("driver", "wsl")]
     packages = case.value("driver.packages", [])
     data = {"packages": [package.get("name") for package in packages]}
-    fix = Remedy("remove-linux-driver-from-wsl", {})
+    kept = [entry for entry in case.value("driver.libcuda", []) if entry.get("kind") != "driver"]
+    fix = Remedy("remove-linux-driver-from-wsl", {"effect": {"driver.libcuda": kept}})
     if libraries and libraries[0].get("kind") == "driver":
         # nvidia-smi comes from Windows and answers all the same.
         return case.failed(

@@ -32,7 +32,7 @@ CASES = [
     fails(
         "the packages were updated, the old module is still loaded",
         UPDATED,
-        says=["updated", "module is 580.95.05", "library 580.105.08"],
+        says=["updated", "module 580.95.05", "library 580.105.08"],
         certainty="certain",
         severity="error",
         blame="machine",
@@ -47,7 +47,7 @@ CASES = [
     fails(
         "half of an update: the module on disk is the old one, so a reboot changes nothing",
         mismatch(linux(), "590.44.01", "580.95.05"),
-        says=["half of a driver update", "on disk is the old one too"],
+        says=["half of a driver update", "on disk is the old one"],
         fix="install-driver",
     ),
     fails("nobody knows what lies on disk", UPDATED.unknown("kernel.nvidia_module_files"), fix="reload-module"),

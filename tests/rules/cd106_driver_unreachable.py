@@ -94,7 +94,7 @@ CASES = [
         container_without_gpu().unknown("pci.gpus", "procfs.gpus", "driver.module_loaded"),
         says="whether there is a GPU",
     ),
-    unknown_when("WSL without the libraries that Windows lends", wsl().no_driver(), says="Windows' NVIDIA driver"),
+    unknown_when("WSL without the libraries that Windows lends", wsl().no_driver(), says="Windows' driver"),
     unknown_when(
         "NVML was never asked",
         linux().unknown("driver.nvml_version", "driver.smi_version", "driver.nvml_error", "driver.smi_failure"),

@@ -71,7 +71,7 @@ CASES = [
                 "driver.smi_path": "/usr/bin/nvidia-smi",
             }
         ),
-        says="is the card switched off?",
+        says=["though a driver is installed", "is the card switched off?"],
         fix="manual",
     ),
     fails("the host of virtual machines", LENT, says=["held for virtual machines (vfio-pci)", "a guest can"]),
@@ -95,7 +95,7 @@ CASES = [
     fails("a job on a node without cards", linux().no_gpu().job(), says="no NVIDIA GPU"),
     fails("a board without PCI, library or node", linux().no_gpu().set({"pci.gpus": GONE}), says="no NVIDIA GPU"),
     unknown_when("a sandbox hides the bus", linux().no_gpu().unknown("pci.gpus", reason="/sys is empty")),
-    unknown_when("WSL without Windows' libraries", wsl().no_driver(), says="is it installed there?"),
+    unknown_when("WSL without Windows' libraries", wsl().no_driver(), says="Windows' driver"),
     unknown_when("WSL whose libraries could not be looked for", wsl().no_driver().unknown("driver.libcuda")),
     unknown_when("Windows' registry could not be read", windows().no_driver().unknown("windows.gpus")),
     unknown_when("nothing is known", linux().only("examination.kind")),
