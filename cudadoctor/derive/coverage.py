@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional
 
+from cudadoctor.derive.driver import numbering, version
 from cudadoctor.derive.gpus import Gpu
 from cudadoctor.derive.left_out import within_reach
+from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import CUDA, torch_build
+from cudadoctor.matrix import numbers
+from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
@@ -17,15 +20,15 @@ NEWER = "newer"
 BETWEEN = "between"  # the build has older and newer code, none of this GPU's kind
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(NamedTuple):
     """One GPU against torch's list. `answer` is yes, likely (by PTX), no or unknown; `gap` says where an uncovered GPU
-    stands to the list."""
+    stands to the list. `ptx_needs_driver`: there is PTX for it, and the driver is too old to compile it."""
 
     gpu: Gpu
     answer: str
     reason: str
     gap: Optional[str]
+    ptx_needs_driver: bool = False
 
 
 def visible_gpus(case: Case) -> tuple[Gpu, ...]:
@@ -65,10 +68,31 @@ def coverage(case: Case) -> tuple[Coverage, ...]:
         capability = gpu.compute_capability.get()
         sass = [target[len("sm_") :] for target in build.sass.get()]
         ptx = [target[len("compute_") :] for target in (build.ptx.value or ())]
-        verdict = case.matrix.runs_on(sass, ptx, capability)
+        compiles = _ptx_compiles(case, build.cuda)
+        verdict = case.matrix.runs_on(sass, ptx, capability, build.disputed, compiles)
+        if verdict.answer == "no" and build.ptx.is_unknown:
+            reason = "there is no machine code for it, and whether there is PTX could not be read"
+            found.append(Coverage(gpu, "unknown", reason, None))
+            continue
         gap = _gap(sass, capability) if verdict.answer == "no" else None
-        found.append(Coverage(gpu, verdict.answer, verdict.reason, gap))
+        # With a driver that compiles it, PTX would have done.
+        by_driver = (
+            verdict.answer == "no" and compiles == "no" and case.matrix.runs_on(sass, ptx, capability).answer != "no"
+        )
+        found.append(Coverage(gpu, verdict.answer, verdict.reason, gap, by_driver))
     return tuple(found)
+
+
+def _ptx_compiles(case: Case, cuda: Optional[str]) -> str:
+    """Whether the driver can compile the build's PTX: yes, no or unknown."""
+    driver = case.derived(version)
+    if cuda is None or not driver.is_known or on_jetson(case):
+        return "unknown"
+    newest = case.matrix.branches()[0]
+    last = max(newest.windows or (newest.linux,)) if numbering(case) == "windows" else newest.linux
+    if (numbers(driver.get()) or (0,))[0] > last:
+        return "yes"  # a driver newer than the matrix
+    return str(case.matrix.ptx_ok(driver.get(), numbering(case), cuda).answer)
 
 
 def _gap(sass: list[str], capability: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional
 
+from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
@@ -18,12 +19,13 @@ MISSING = "missing"
 UNCLEAR = "unclear"
 
 
-@dataclass(frozen=True)
-class TorchBuild:
+class TorchBuild(NamedTuple):
     """The installed torch. `kind` is cuda, cpu, rocm, missing or unclear; `version` as torch itself gives it.
 
     `sass` and `ptx` hold targets as `sm_86` and `compute_90`, read from the libraries, else out of the matrix's row for
-    the same release, variant and platform; `sass_fact` says which fact to show as evidence. `row` is that matrix row.
+    the same release, variant and platform; `sass_fact` says which fact to show as evidence. `row` is that matrix row,
+    None where the build is somebody's own (NVIDIA's containers, Jetson, a source build) or newer than the matrix.
+    `disputed` are targets of a list out of the matrix on which its sources disagree.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class TorchBuild:
     row: Optional[Build]
     is_from_conda: bool
     is_own_build: bool
+    disputed: tuple[str, ...] = ()
 
 
 def platform_key(case: Case) -> Optional[str]:
@@ -60,6 +63,7 @@ def torch_build(case: Case) -> TorchBuild:
         return _build(UNCLEAR)
     text: str = version.get()
     release, _, local = text.partition("+")
+    local = local.partition(".")[0]  # cu117.with.pypi.cudnn
     cuda = case.fact("torch.cuda")
     if case.fact("torch.hip").is_known or local.startswith("rocm"):
         return _build(ROCM, text, release, case=case)
@@ -87,17 +91,19 @@ def _build(
         nothing: Fact[tuple[str, ...]] = absent("torch.version") if kind == MISSING else unknown("torch was not found")
         return TorchBuild(kind, version, release, cuda, variant, nothing, nothing, "torch.version", None, False, False)
     origin = case.value("torch.origin")
-    local = (version or "").partition("+")[2]
+    local = (version or "").partition("+")[2].partition(".")[0]
     # A local version that is no index's (a commit, a date, a Jetson or NVIDIA container build) is somebody's own build.
-    is_own = origin == "source" or (bool(local) and not _is_index_local(local))
+    is_own = origin in ("source", "system") or (bool(local) and not _is_index_local(local))
     row = None
     platform = platform_key(case)
-    if release and variant and platform and not is_own:
+    # A Jetson's wheels bear the same names as those of ARM servers, and hold code for other GPUs.
+    if release and variant and platform and not is_own and not on_jetson(case):
         known_release = case.matrix.torch_release(release)
         if known_release is not None:
             row = known_release.build(variant, platform)
     sass, ptx, shown = _targets(case, kind, row, origin == "conda")
-    return TorchBuild(kind, version, release, cuda, variant, sass, ptx, shown, row, origin == "conda", is_own)
+    disputed = row.disputed if row is not None and shown == "torch.version" else ()
+    return TorchBuild(kind, version, release, cuda, variant, sass, ptx, shown, row, origin == "conda", is_own, disputed)
 
 
 def _is_index_local(local: str) -> bool:
@@ -111,19 +117,33 @@ def _targets(
 ) -> tuple[Fact[tuple[str, ...]], Fact[tuple[str, ...]], str]:
     sass, ptx = case.fact("torch.sass"), case.fact("torch.ptx")
     if sass.is_known:
-        return sass.map(tuple), ptx.map(tuple) if ptx.is_known else known((), sass.source), "torch.sass"
+        return sass.map(tuple), ptx.map(tuple) if not ptx.is_absent else known((), ptx.source), "torch.sass"
     if kind == CPU:
         return known((), "torch.cuda"), known((), "torch.cuda"), "torch.cuda"
     # conda builds carry lists of their own; what nobody is sure of decides nothing.
     if row is not None and not is_conda and not row.archs_guessed:
         source = f"compat/torch/{'.'.join(row.torch.split('.')[:2])}.toml, {row.torch} {row.variant} {row.platform}"
-        certain = [target for target in row.sass if target not in row.disputed]
-        if len(certain) == len(row.sass):
-            return (
-                known(tuple("sm_" + target for target in row.sass), source),
-                known(tuple("compute_" + target for target in row.ptx), source),
-                "torch.version",
-            )
-        return (unknown("sources disagree on this build's GPU list", source),) * 2 + ("torch.version",)
+        return (
+            known(tuple("sm_" + target for target in row.sass), source),
+            known(tuple("compute_" + target for target in row.ptx), source),
+            "torch.version",
+        )
     reason = sass.reason or "the libraries' GPU list was not read, and the matrix has no row for this build"
     return unknown(reason), unknown(reason), "torch.sass"
+
+
+def required_packages(case: Case) -> dict[str, str]:
+    """What torch's metadata requires here: package names (nvidia-..., triton) to specifiers such as ==12.8.4.1, those
+    behind the extras of cuda-toolkit included. Empty where nothing is required or the metadata could not be read."""
+    found: dict[str, str] = {}
+    for owner in ("torch", "cuda-toolkit"):
+        for requirement in case.value(f"package.{owner}.requires", []):
+            text = str(requirement).partition(";")[0].replace(" ", "").replace("(", "").replace(")", "")
+            name = text
+            for sign in "=<>!~[":
+                name = name.partition(sign)[0]
+            specifier = text[len(name) :]
+            if specifier.startswith("["):
+                specifier = specifier.partition("]")[2]
+            found.setdefault(name, specifier)
+    return found

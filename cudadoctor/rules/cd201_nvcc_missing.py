@@ -18,7 +18,10 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.rules.api import ENVIRONMENT, ERROR, INFO, Case, Outcome, Remedy, Rule
+from typing import Any
+
+from cudadoctor.derive.wheel import torch_build
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, INFO, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD201",
@@ -34,22 +37,57 @@ def judge(case: Case) -> Outcome:
     found = case.fact("toolkit.found")
     on_path = case.fact("toolkit.nvcc_on_path")
     with_nvcc = [entry for entry in case.value("toolkit.found", []) if entry.get("nvcc")]
-    if on_path.is_known or with_nvcc:
-        version = case.value("toolkit.nvcc_on_path_version") or (with_nvcc[0].get("version") if with_nvcc else None)
-        return case.passed(f"nvcc {version or 'is installed'}", ("toolkit.nvcc_on_path", "toolkit.found"))
-    reported = case.fact("symptom.nvcc_missing")
-    if reported.is_known:
+    reported = case.fact("symptom.nvcc_missing").is_known
+    if on_path.is_known:
+        version = case.value("toolkit.nvcc_on_path_version")
+        shown = f"nvcc {version}" if version else "nvcc is installed"
+        return case.passed(shown, ("toolkit.nvcc_on_path", "toolkit.nvcc_on_path_version"))
+    if with_nvcc and reported:
+        return _not_found_by_the_build(case, with_nvcc)
+    if with_nvcc:
+        entry = with_nvcc[0]
+        version = f"nvcc {entry['version']}" if entry.get("version") else "nvcc is installed"
+        return case.passed(f"{version} in {entry.get('root')}, not on PATH", ("toolkit.found",))
+    if reported:
         return case.failed(
             "a build needs the CUDA toolkit's nvcc, and there is none",
             ("symptom.nvcc_missing", "toolkit.found"),
             severity=ERROR,
+            certainty=LIKELY if found.is_unknown else CERTAIN,
             fixes=(
                 Remedy(
                     "install-toolkit",
                     {"effect": {"symptom.nvcc_missing": None, "toolkit.nvcc_on_path": "/usr/local/cuda/bin/nvcc"}},
                 ),
             ),
+            not_helping=("another torch build: wheels bring the CUDA runtime and never nvcc",),
         )
     if found.is_unknown and on_path.is_unknown:
         return case.undecided("cannot tell whether there is a CUDA toolkit", ("toolkit.found", "toolkit.nvcc_on_path"))
     return case.skipped("no nvcc: not needed, torch's wheels bring their own CUDA runtime")
+
+
+def _not_found_by_the_build(case: Case, with_nvcc: list[dict[str, Any]]) -> Outcome:
+    """A toolkit is there, and the build that failed looked elsewhere: the one of torch's CUDA major is the one to
+    name."""
+    cuda = case.derived(torch_build).cuda or ""
+    fitting = [e for e in with_nvcc if str(e.get("version") or "").partition(".")[0] == cuda.partition(".")[0]]
+    entry = (fitting or with_nvcc)[0]
+    home = {"variable": "CUDA_HOME", "path": entry["root"], "exists": True, "has_nvcc": True}
+    return case.failed(
+        f"a build did not find nvcc: it is in {entry['root']}, and neither PATH nor CUDA_HOME leads there",
+        ("symptom.nvcc_missing", "toolkit.found", "toolkit.nvcc_on_path"),
+        severity=ERROR,
+        certainty=LIKELY,
+        fixes=(
+            Remedy(
+                "change-variable",
+                {
+                    "name": "CUDA_HOME",
+                    "value": entry["root"],
+                    "effect": {"symptom.nvcc_missing": None, "toolkit.cuda_home": home},
+                },
+            ),
+        ),
+        not_helping=("installing another toolkit: this one is whole, the build only has to find it",),
+    )

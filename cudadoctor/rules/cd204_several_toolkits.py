@@ -15,7 +15,9 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.rules.api import ENVIRONMENT, INFO, LIKELY, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.wheel import torch_build
+from cudadoctor.matrix import numbers
+from cudadoctor.rules.api import ENVIRONMENT, INFO, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD204",
@@ -33,7 +35,9 @@ def judge(case: Case) -> Outcome:
         return case.skipped("no toolkit is installed")
     if not found.is_known:
         return case.undecided(f"cannot tell which toolkits there are: {found.reason}", ("toolkit.found",))
-    versions = sorted({str(entry.get("version")) for entry in found.get() if entry.get("version")})
+    versions = sorted(
+        {str(entry.get("version")) for entry in found.get() if entry.get("version")}, key=lambda v: numbers(v) or ()
+    )
     home = case.value("toolkit.cuda_home") or {}
     home_version = next(
         (entry.get("version") for entry in found.get() if home and entry.get("root") == home.get("path")), None
@@ -42,12 +46,11 @@ def judge(case: Case) -> Outcome:
     if home_version and on_path and _release(home_version) != _release(on_path):
         variable = home.get("variable", "CUDA_HOME")
         return case.failed(
-            f"PATH leads to nvcc {on_path} and {variable} to CUDA {home_version}: builds mix the two",
+            f"PATH leads to nvcc {on_path} and {variable} to CUDA {home_version}: a build may mix the two",
             ("toolkit.nvcc_on_path_version", "toolkit.cuda_home", "toolkit.found"),
             certainty=LIKELY,
-            severity=WARNING,
             data={"versions": versions},
-            fixes=(Remedy("unset-variable", {"name": variable, "effect": {"toolkit.cuda_home": None}}),),
+            fixes=(_one_for_both(case, variable, str(home_version), str(on_path)),),
         )
     if len({_release(version) for version in versions}) > 1:
         several = ", ".join(versions)
@@ -58,3 +61,20 @@ def judge(case: Case) -> Outcome:
 def _release(version: str) -> tuple[str, ...]:
     """The release that makes two toolkits different: 12.4 of 12.4.131."""
     return tuple(version.split(".")[:2])
+
+
+def _one_for_both(case: Case, variable: str, home_version: str, on_path: str) -> Remedy:
+    """PATH follows the variable, unless only the nvcc on PATH is of torch's CUDA major."""
+    wanted = (case.derived(torch_build).cuda or "").partition(".")[0]
+    if on_path.partition(".")[0] == wanted != home_version.partition(".")[0]:
+        return Remedy("unset-variable", {"name": variable, "effect": {"toolkit.cuda_home": None}})
+    return Remedy(
+        "manual",
+        {
+            "title": f"Put the nvcc of {variable} first on PATH",
+            "text": f'In the shell that builds: export PATH="${variable}/bin:$PATH" (on Windows, move that folder up '
+            "in Path). Only building is concerned.",
+            "kind": "setting",
+            "effect": {"toolkit.nvcc_on_path_version": home_version},
+        },
+    )

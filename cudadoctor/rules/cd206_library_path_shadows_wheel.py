@@ -2,7 +2,8 @@
 
 What it checks
     Whether a folder in LD_LIBRARY_PATH holds a library that torch's wheels bring as well (cuBLAS, cuDNN, NCCL,
-    nvJitLink, ...), of the same number in the file name and of another version.
+    nvJitLink, ...), of the same number in the file name and of an older version. A newer or the same one is no fault
+    unless an error about a missing symbol was reported.
 
 Why it matters
     The loader looks there first. An older nvJitLink or cuDNN in front of the wheel's ends in "undefined symbol
@@ -18,9 +19,11 @@ References
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
-from cudadoctor.derive.wheel import CUDA, torch_build
+from cudadoctor.derive.wheel import CUDA, required_packages, torch_build
+from cudadoctor.matrix import numbers
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -47,22 +50,24 @@ def judge(case: Case) -> Outcome:
     reported = case.fact("symptom.library_symbol_missing").is_known
     suspects = []
     for entry in found.get():
-        suspect = _shadows(case, entry, build.cuda)
+        suspect = _shadows(case, entry, build.cuda, reported)
         if suspect is not None:
             suspects.append(suspect)
     if not suspects:
         return case.passed("LD_LIBRARY_PATH holds nothing in the way of torch's own", ("libraries.on_search_path",))
     # The surest first: an older library than the wheel's is known to break it.
-    suspects.sort(key=lambda suspect: suspect[0] != LIKELY)
-    certainty, entry, package, own = suspects[0]
-    directories = list(dict.fromkeys(str(suspect[1]["directory"]) for suspect in suspects))
-    shown = entry.get("version") or "of unknown version"
+    suspects.sort(key=lambda suspect: suspect.certainty != LIKELY)
+    first = suspects[0]
+    directories = list(dict.fromkeys(str(suspect.entry["directory"]) for suspect in suspects))
+    shown = first.entry.get("version") or "version unknown"
+    more = f" and {len(directories) - 1} more" if len(directories) > 1 else ""
+    evidence = ["libraries.on_search_path", "libraries.search_path", f"package.{first.package}.version"]
     return case.failed(
-        f"{entry['directory']} in LD_LIBRARY_PATH holds {entry['soname']} ({shown}) before torch's own ({own})",
-        ("libraries.on_search_path", "libraries.search_path", f"package.{package}.version"),
-        certainty=CERTAIN if reported and certainty == LIKELY else certainty,
+        f"LD_LIBRARY_PATH puts {first.entry['soname']} {shown} of {directories[0]}{more} before torch's {first.own}",
+        (*evidence, "symptom.library_symbol_missing") if reported else evidence,
+        certainty=CERTAIN if reported and first.is_older else first.certainty,
         severity=ERROR if reported else WARNING,
-        data={"directories": directories, "libraries": [suspect[1]["soname"] for suspect in suspects]},
+        data={"directories": directories, "libraries": [suspect.entry["soname"] for suspect in suspects]},
         fixes=(
             Remedy(
                 "change-variable",
@@ -77,22 +82,39 @@ def judge(case: Case) -> Outcome:
     )
 
 
-def _shadows(case: Case, entry: dict[str, Any], cuda: str) -> tuple[str, dict[str, Any], str, str] | None:
-    """How sure it is that this library is in the way of the wheel's, with the package that brings the wheel's own."""
+class _Suspect(NamedTuple):
+    """A library in LD_LIBRARY_PATH, and the package of torch's own with its version."""
+
+    certainty: str
+    entry: dict[str, Any]
+    package: str
+    own: str
+    is_older: bool
+
+
+def _shadows(case: Case, entry: dict[str, Any], cuda: str, reported: bool) -> Optional[_Suspect]:
+    """Whether and how surely this library is in the way of the wheel's. Of the same version it does no harm, and a
+    newer one is taken for harmless until an error says otherwise."""
     library = case.matrix.library(str(entry.get("soname", "")), int(cuda.partition(".")[0]))
     if library is None or library.from_driver:
         return None
+    required = case.derived(required_packages)
     for package in library.packages:
         own = case.value(f"package.{package}.version")
-        if own is None:
+        # A build that brings its libraries in other ways (conda, NVIDIA's containers) has nothing here to be shadowed.
+        if own is None or package not in required:
             continue
         version = entry.get("version")
         if version is None:
-            return POSSIBLE, entry, package, own
-        if _numbers(version)[:2] < _numbers(own)[:2]:
-            return LIKELY, entry, package, own
+            return _Suspect(POSSIBLE, entry, package, own, False)
+        there, here = numbers(version) or (), numbers(own) or ()
+        if there[:1] != here[:1] or there[:2] == here[:2]:
+            # The file's own numbering (NVTX, CUPTI) is another than the package's, or it is the same release.
+            if not (reported and there[:1] == here[:1] and there[:3] != here[:3]):
+                continue
+            return _Suspect(POSSIBLE, entry, package, own, there < here)
+        if there < here:
+            return _Suspect(LIKELY, entry, package, own, True)
+        if reported:
+            return _Suspect(LIKELY, entry, package, own, False)
     return None
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in str(text).split(".") if part.isdigit())

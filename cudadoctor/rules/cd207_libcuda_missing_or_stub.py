@@ -20,9 +20,24 @@ References
 
 from __future__ import annotations
 
+from typing import Any
+
 from cudadoctor.derive.driver import YES, answer
-from cudadoctor.derive.surroundings import in_container
-from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, Case, Fix, Outcome, Remedy, Rule
+from cudadoctor.derive.libcuda import first_libcuda
+from cudadoctor.derive.surroundings import in_container, on_jetson
+from cudadoctor.rules.api import (
+    ALLOCATION,
+    CERTAIN,
+    ENVIRONMENT,
+    ERROR,
+    LIKELY,
+    MACHINE,
+    Case,
+    Fix,
+    Outcome,
+    Remedy,
+    Rule,
+)
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -49,37 +64,44 @@ def judge(case: Case) -> Outcome:
     if found.is_unknown:
         return case.undecided(f"cannot tell which libcuda.so.1 there are: {found.reason}", ("driver.libcuda",))
     libraries = case.value("driver.libcuda", [])
-    if libraries and libraries[0].get("kind") in _BAD:
-        first = libraries[0]
+    # The loader passes over a link that leads nowhere, and stops at a file of length zero.
+    first = case.derived(first_libcuda) or (libraries[0] if libraries else None)
+    if first is not None and first.get("kind") in _BAD:
         good = [entry for entry in libraries if entry.get("kind") not in _BAD]
         return case.failed(
             f"the libcuda.so.1 that is found first is {_BAD[first['kind']]}: {first.get('path')}",
             ("driver.libcuda",),
             certainty=CERTAIN,
+            blame=ENVIRONMENT if first.get("found_by") == "LD_LIBRARY_PATH" else None,
             data={"path": first.get("path"), "kind": first.get("kind")},
             fixes=(_take_away(case, first),) if good else (_take_away(case, first), _bring_back(case)),
             not_helping=("installing torch again: the library is the driver's",),
         )
-    if libraries:
-        return case.passed(f"libcuda.so.1 is {libraries[0].get('path')}", ("driver.libcuda",))
-    if case.derived(answer).state != YES:
+    if first is not None:
+        return case.passed(f"libcuda.so.1 is {first.get('path')}", ("driver.libcuda",))
+    reply = case.derived(answer)
+    if reply.state != YES:
         return case.skipped("no driver answers, so there is none to miss")
+    if on_jetson(case):
+        return case.undecided("no libcuda.so.1 is in the usual places; a Jetson may have it elsewhere", reply.evidence)
     capabilities = case.value("env.NVIDIA_DRIVER_CAPABILITIES", "")
     contained = in_container(case)
     hint = ""
+    evidence = ("driver.libcuda", *reply.evidence)
     if contained and capabilities and "compute" not in capabilities and "all" not in capabilities:
         hint = f"; the container was given only the capabilities {capabilities}"
+        evidence = (*evidence, "env.NVIDIA_DRIVER_CAPABILITIES")
     return case.failed(
         f"the driver answers and there is no libcuda.so.1: CUDA programs find no driver{hint}",
-        ("driver.libcuda", *case.derived(answer).evidence),
-        certainty=LIKELY,
+        evidence,
+        certainty=CERTAIN if hint else LIKELY,
         blame=ALLOCATION if contained else MACHINE,
         fixes=(_bring_back(case),),
         not_helping=("installing torch again: the library is the driver's",),
     )
 
 
-def _take_away(case: Case, entry: dict[str, object]) -> Fix:
+def _take_away(case: Case, entry: dict[str, Any]) -> Fix:
     path = str(entry.get("path"))
     folder = path.rpartition("/")[0]
     rest = [other for other in case.value("driver.libcuda", []) if other.get("path") != path]
@@ -87,14 +109,27 @@ def _take_away(case: Case, entry: dict[str, object]) -> Fix:
         return Remedy(
             "change-variable", {"name": "LD_LIBRARY_PATH", "without": [folder], "effect": {"driver.libcuda": rest}}
         )
+    if entry.get("kind") == "stub":
+        # The stub itself is needed for linking: only the loader must not find it.
+        return Remedy(
+            "manual",
+            {
+                "title": "Keep the loader away from the stub",
+                "text": f"Find the file in /etc/ld.so.conf.d that names {folder}, take that line out, and run: "
+                "sudo ldconfig. The stub stays where it is, for the linker.",
+                "kind": "setting",
+                "needs": ["root"],
+                "effect": {"driver.libcuda": rest},
+            },
+        )
     return Remedy("remove-library", {"paths": [path], "effect": {"driver.libcuda": rest}})
 
 
 def _bring_back(case: Case) -> Fix:
     library = [
         {
-            "path": "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-            "real_path": "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+            "path": "/usr/lib/libcuda.so.1",
+            "real_path": "/usr/lib/libcuda.so.1",
             "found_by": "ld.so.cache",
             "kind": "driver",
             "version": None,

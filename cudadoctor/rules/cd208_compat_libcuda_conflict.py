@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudadoctor.derive.gpus import gpus
-from cudadoctor.derive.surroundings import in_wsl
+from cudadoctor.derive.libcuda import first_libcuda, geforce, module_fact
+from cudadoctor.derive.surroundings import in_wsl, on_jetson
+from cudadoctor.matrix import numbers
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
@@ -40,57 +41,60 @@ RULE = Rule(
 def judge(case: Case) -> Outcome:
     if case.value("system.os") != "linux" or in_wsl(case):
         return case.skipped("a foreign libcuda is a matter of Linux machines and containers")
+    if on_jetson(case):
+        return case.skipped("a Jetson may use forward compatibility, and its driver has numbers of its own")
     found = case.fact("driver.libcuda")
     if found.is_unknown:
         return case.undecided(f"cannot tell which libcuda.so.1 there are: {found.reason}", ("driver.libcuda",))
-    libraries = case.value("driver.libcuda", [])
-    if not libraries or libraries[0].get("kind") not in ("compat", "driver"):
+    first = case.derived(first_libcuda)
+    if first is None or first.get("kind") not in ("compat", "driver"):
         return case.skipped("no libcuda of another driver is found first")
-    first = libraries[0]
-    version = first.get("version")
-    module = case.value("driver.module_version") or case.value("driver.nvml_version")
-    if first.get("kind") == "driver":
-        if version and module and version != module:
-            return _failed(
-                case, first, f"libcuda {version} is found first, and the loaded driver is {module} (error 803)", LIKELY
-            )
-        return case.passed("libcuda is the loaded driver's", ("driver.libcuda", "driver.module_version"))
-    if version and module and _numbers(version) < _numbers(module):
+    fact = case.derived(module_fact)
+    module, version = case.value(fact), first.get("version")
+    is_compat = first.get("kind") == "compat"
+    if module is not None and version == module:
+        return case.passed("libcuda is the loaded driver's", ("driver.libcuda", fact))
+    if version and module and (numbers(version) or ()) < (numbers(module) or ()):
+        what = "forward-compatibility libcuda" if is_compat else "libcuda"
         return _failed(
             case,
             first,
-            f"an older libcuda ({version}, forward compatibility) is found before that of driver {module} (error 803)",
-            CERTAIN,
+            f"the {what} {version} found first is older than driver {module}: error 803",
+            CERTAIN if is_compat else LIKELY,
+            ("driver.libcuda", fact),
+            is_older=True,
         )
-    consumer = [gpu.label for gpu in case.derived(gpus) if _is_geforce(case, gpu.label, gpu.pci_device_id)]
-    if consumer:
+    consumer = case.derived(geforce)
+    if consumer and (is_compat or (version and module)):
+        what = "forward-compatibility libcuda" if is_compat else f"libcuda {version}, newer than driver {module},"
         return _failed(
             case,
             first,
-            f"the forward-compatibility libcuda is found first, and the {consumer[0]} may not use it (error 804)",
+            f"the {what} found first does not work on the {consumer[0].label}: error {'804' if is_compat else '803'}",
             LIKELY,
+            ("driver.libcuda", fact, *consumer[0].facts),
         )
-    if module is None or version is None:
+    if is_compat and (module is None or version is None):
         return case.undecided(
             "a forward-compatibility libcuda is found first; whether it fits is not known",
-            ("driver.libcuda", "driver.module_version"),
+            ("driver.libcuda", fact),
         )
-    return case.passed("forward compatibility: a newer libcuda on a card that may use it", ("driver.libcuda",))
+    if is_compat:
+        return case.passed(
+            f"forward compatibility: libcuda {version} on driver {module}, on a card that may use it",
+            ("driver.libcuda", fact),
+        )
+    if version and module:
+        return case.undecided(
+            f"libcuda {version} is found first and is newer than driver {module}: whether it fits is not known",
+            ("driver.libcuda", fact),
+        )
+    return case.passed("libcuda is the driver's", ("driver.libcuda",))
 
 
-def _is_geforce(case: Case, label: str, device_id: str | None) -> bool:
-    product = case.matrix.gpu_by_pci(device_id).exact if device_id else None
-    if product is None:
-        rows = case.matrix.gpu(label).rows
-        return bool(rows) and all(row.klass.startswith("geforce") for row in rows)
-    return product.klass.startswith("geforce")
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in str(text).split(".") if part.isdigit())
-
-
-def _failed(case: Case, entry: dict[str, Any], message: str, certainty: str) -> Outcome:
+def _failed(
+    case: Case, entry: dict[str, Any], message: str, certainty: str, evidence: tuple[str, ...], is_older: bool = False
+) -> Outcome:
     path = str(entry.get("path"))
     rest = [other for other in case.value("driver.libcuda", []) if other.get("path") != path]
     if entry.get("found_by") == "LD_LIBRARY_PATH":
@@ -102,9 +106,13 @@ def _failed(case: Case, entry: dict[str, Any], message: str, certainty: str) -> 
         remedy = Remedy("remove-library", {"paths": [path], "effect": {"driver.libcuda": rest}})
     return case.failed(
         message,
-        ("driver.libcuda", "driver.module_version"),
+        evidence,
         certainty=certainty,
         data={"path": path, "version": entry.get("version")},
         fixes=(remedy,),
-        not_helping=("a driver update: the driver is fine, and another library stands before its own",),
+        not_helping=(
+            ("a newer driver: the library that is found first is too old for the present one already",)
+            if is_older
+            else ("installing torch again: the library comes from the image or a package of NVIDIA's",)
+        ),
     )

@@ -40,6 +40,12 @@ def judge(case: Case) -> Outcome:
         return case.undecided(f"cannot tell whether torch is installed: {reason}", ("torch.version",))
     if build.kind != MISSING:
         return case.passed(f"torch {build.version}", ("torch.version",))
+    if case.fact("python.executable").is_absent:
+        return case.failed(
+            "no Python was found whose environment could hold torch",
+            ("python.executable", "torch.version"),
+            fixes=(Remedy("install-torch", {}),),
+        )
     where = case.value("python.environment_name") or case.value("python.executable") or "this environment"
     others = case.value("python.others_with_torch", [])
     elsewhere = ""

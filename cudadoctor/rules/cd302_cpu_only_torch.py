@@ -20,8 +20,9 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.gpus import NONE, PRESENT, gpus, presence
-from cudadoctor.derive.wheel import CPU, MISSING, ROCM, UNCLEAR, torch_build
-from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.surroundings import on_jetson
+from cudadoctor.derive.wheel import CPU, MISSING, ROCM, UNCLEAR, platform_key, torch_build
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD302",
@@ -53,11 +54,34 @@ def judge(case: Case) -> Outcome:
             f"torch {build.version} is built {what}; whether there is a GPU to use is not known", evidence
         )
     found = case.derived(gpus)
-    card = found[0].label if found else "an NVIDIA GPU"
+    card = f"the {found[0].label}" if found else "an NVIDIA GPU"
+    if found and not on_jetson(case) and _no_build_has_code_for_any(case):
+        return case.skipped(f"torch {build.version} is built {what}, and no CUDA build has code for {card}")
+    # Beside a card of AMD's, a ROCm build may be meant as it is.
+    meant = build.kind == ROCM and "1002" in case.value("pci.other_display", [])
     return case.failed(
-        f"torch {build.version} is built {what}: it cannot use the {card} of this machine",
+        f"torch {build.version} is built {what}: it cannot use {card} of this machine",
         (*evidence, *seen.evidence),
+        certainty=LIKELY if meant else CERTAIN,
         data={"torch": build.version},
         fixes=(Remedy("install-torch", {}),),
         not_helping=("a CUDA toolkit (nvcc) or another driver: a CPU build never looks for a GPU",),
+    )
+
+
+def _no_build_has_code_for_any(case: Case) -> bool:
+    """Whether the matrix knows no build, of any release, for any of the cards: then the CPU build is the right one."""
+    platform = case.derived(platform_key)
+    capabilities = [gpu.compute_capability for gpu in case.derived(gpus)]
+    if platform is None or any(not capability.is_known for capability in capabilities):
+        return False
+    builds = [
+        build
+        for release in case.matrix.torch_releases()
+        for build in release.builds(platform)
+        if build.cuda is not None
+    ]
+    own = {capability.get() for capability in capabilities}
+    return bool(builds) and all(
+        case.matrix.build_runs_on(build, capability).answer == "no" for capability in own for build in builds
     )

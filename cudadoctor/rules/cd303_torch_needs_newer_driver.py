@@ -19,6 +19,8 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import numbering, version, version_fact
+from cudadoctor.derive.libcuda import forward_compatibility
+from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import CUDA, UNCLEAR, torch_build
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
@@ -41,15 +43,21 @@ def judge(case: Case) -> Outcome:
         return case.undecided("cannot tell which CUDA torch was built with", ("torch.version", "torch.cuda"))
     if build.kind != CUDA or build.cuda is None:
         return case.skipped("no torch built with CUDA")
+    if on_jetson(case):
+        return case.skipped("a Jetson's driver belongs to its JetPack release and has numbers of its own")
     driver = case.derived(version)
     if not driver.is_known:
         reason = driver.reason or "no source tells it"
         return case.undecided(f"cannot tell the driver's version: {reason}", (version_fact(case),))
     evidence = (version_fact(case), "torch.version", "torch.cuda")
-    if case.fact("system.jetson").is_known:
-        return case.skipped("a Jetson's driver belongs to its JetPack release and has numbers of its own")
     verdict = case.matrix.driver_serves(driver.get(), numbering(case), build.cuda)
     major = build.cuda.partition(".")[0]
+    compat = case.derived(forward_compatibility)
+    if compat is not None and case.matrix.driver_serves(compat, "linux", build.cuda).answer == "yes":
+        return case.passed(
+            f"libcuda {compat} (forward compatibility) serves CUDA {major}.x on driver {driver.get()}",
+            (*evidence, "driver.libcuda"),
+        )
     if verdict.answer == "no":
         return case.failed(
             f"torch {build.version} needs CUDA {major}, and driver {driver.get()} is too old for it"
@@ -57,6 +65,7 @@ def judge(case: Case) -> Outcome:
             evidence,
             data={"driver": driver.get(), "cuda": build.cuda, "needed_driver": verdict.needed},
             fixes=(Remedy("install-torch", {}),),
+            not_helping=("a CUDA toolkit (nvcc): torch brings its own runtime, and the driver stays too old",),
         )
     if verdict.answer == "unknown":
         return case.undecided(verdict.reason, evidence)

@@ -17,6 +17,9 @@ References
 
 from __future__ import annotations
 
+import re
+from typing import Optional
+
 from cudadoctor.derive.wheel import CPU, CUDA, torch_build
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 
@@ -47,9 +50,9 @@ def judge(case: Case) -> Outcome:
         if kind is None:
             undecided.append(name)
             continue
-        evidence = ("torch.version", "torch.cuda", fact)
+        evidence = ("torch.version", "torch.cuda", *dict.fromkeys((f"package.{name}.version", fact)))
         if kind != build.kind:
-            words = {CPU: "a CPU build", CUDA: f"built for CUDA {cuda}"}
+            words = {CPU: "a CPU build", CUDA: f"built for CUDA {cuda}" if cuda else "a CUDA build"}
             other = "a CPU build" if build.kind == CPU else f"built for CUDA {build.cuda}"
             message = f"{name} {version} is {words[kind]} and torch {build.version} is {other}"
             return _failed(case, name, message, certainty, evidence)
@@ -58,11 +61,18 @@ def judge(case: Case) -> Outcome:
             return _failed(case, name, message, certainty, evidence)
     facts = tuple(f"package.{name}.version" for name in installed)
     if len(undecided) == len(installed):
+        if build.kind == CPU or build.is_own_build or build.is_from_conda:
+            return case.skipped(f"{undecided[0]} does not say how it was built")
         return case.undecided(f"cannot tell how {undecided[0]} was built", facts)
     return case.passed("torch's companions are of the same build", ("torch.version", *facts))
 
 
-def _build_of(case: Case, name: str, version: str) -> tuple[str | None, str | None, str, str]:
+# conda's build strings: py310_cu121, cuda126py311hc2d9d9e_0, py310_cpu, cpu_py311h1234567_0.
+_CONDA_CUDA = re.compile(r"(?:^|_)cu(?:da)?_?([0-9]{2,3})(?![0-9])", re.ASCII)
+_CONDA_CPU = re.compile(r"(?:^|_)cpu(?![a-z])", re.ASCII)
+
+
+def _build_of(case: Case, name: str, version: str) -> tuple[Optional[str], Optional[str], str, str]:
     """Kind of build, its CUDA, how sure that is, and the fact that says so."""
     local = version.partition("+")[2]
     built_for = case.fact(f"package.{name}.built_for_cuda")
@@ -73,8 +83,15 @@ def _build_of(case: Case, name: str, version: str) -> tuple[str | None, str | No
         return CPU, None, CERTAIN, fact
     if local.startswith("cu") and local[2:].isdigit() and len(local) > 3:
         return CUDA, f"{local[2:-1]}.{local[-1]}", CERTAIN, fact
-    if built_for.is_absent and name == "torchvision":
-        # torchvision's own version file names its CUDA, and a CPU build's names none.
+    conda = f"package.{name}.conda_build"
+    text = str(case.value(conda, ""))
+    number = _CONDA_CUDA.search(text)
+    if number is not None:
+        return CUDA, f"{number.group(1)[:-1]}.{number.group(1)[-1]}", CERTAIN, conda
+    if _CONDA_CPU.search(text):
+        return CPU, None, CERTAIN, conda
+    if built_for.is_absent:
+        # Its own files name no CUDA, where a CUDA build's do.
         return CPU, None, LIKELY, f"package.{name}.built_for_cuda"
     return None, None, LIKELY, fact
 
@@ -85,6 +102,6 @@ def _failed(case: Case, name: str, message: str, certainty: str, evidence: tuple
         evidence,
         certainty=certainty,
         data={"package": name},
-        fixes=(Remedy("reinstall-companions", {"packages": [name]}),),
+        fixes=(Remedy("reinstall-companions", {"packages": [name], "effect": {f"package.{name}.conda_build": None}}),),
         not_helping=(f"pip install -U {name} from the default index: it may bring yet another build",),
     )

@@ -2,7 +2,8 @@
 
 What it checks
     Whether packages with compiled parts for torch (xformers, flash-attn and others) say that they were built for the
-    installed torch's release and CUDA major.
+    installed torch's release, CUDA major and C++ ABI. One that says by an open requirement (torch>=2.10) that it is not
+    bound to one release is taken at its word.
 
 Why it matters
     Such parts are bound to one torch release: after torch was changed, import fails with an undefined symbol (mangled
@@ -19,7 +20,12 @@ References
 
 from __future__ import annotations
 
+import re
+from typing import Optional
+
 from cudadoctor.derive.wheel import CPU, CUDA, torch_build
+from cudadoctor.matrix import numbers
+from cudadoctor.parse.versions import satisfies
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -54,37 +60,70 @@ def judge(case: Case) -> Outcome:
         return case.skipped("no extension says what it was built for")
     for name in names:
         built_for = case.value(f"package.{name}.built_for_torch")
-        if _minor(built_for) != _minor(build.release):
+        if _minor(built_for) != _minor(build.release) and not _takes_any(case, name, built_for, build.release):
             return _failed(case, name, f"torch {built_for}", build.version, f"package.{name}.built_for_torch")
         cuda = case.value(f"package.{name}.built_for_cuda")
         if cuda and build.cuda and cuda.partition(".")[0] != build.cuda.partition(".")[0]:
             return _failed(case, name, f"CUDA {cuda}", build.version, f"package.{name}.built_for_cuda")
+    for name in sorted({name.partition(".")[0] for name in case.facts.under("package")} - set(_NOT_EXTENSIONS)):
+        abi = _ABI.search(str(case.value(f"package.{name}.version", "")).lower())
+        if abi is None or build.row is None or build.row.cxx11_abi is None or build.is_from_conda:
+            continue
+        if (abi.group(1) == "true") != build.row.cxx11_abi:
+            which = "the new" if abi.group(1) == "true" else "the old"
+            return _failed(case, name, f"{which} C++ ABI", build.version, f"package.{name}.version")
     if symbol.is_known:
         return case.failed(
             "an extension misses a symbol of torch: it was built for another release",
             ("symptom.extension_symbol_missing", "torch.version"),
             certainty=LIKELY,
             fixes=(_rebuild("the extension", build.release, {"symptom.extension_symbol_missing": None}),),
+            not_helping=("another driver or CUDA toolkit: the symbol is torch's own",),
         )
     facts = tuple(f"package.{name}.built_for_torch" for name in names)
     return case.passed(f"{', '.join(names)} fit torch {build.version}", facts)
 
 
+# In the versions of flash-attn's and others' ready wheels: 2.5.5+cu118torch2.2cxx11abiTRUE.
+_ABI = re.compile(r"cxx11abi(true|false)")
+
+
+def _takes_any(case: Case, name: str, built_for: str, release: str) -> bool:
+    """Whether the package says by an open requirement (>=) that it is not bound to the torch that it was built for, as
+    those with the stable ABI do: the least torch that it takes is not older than that one."""
+    for requirement in case.value(f"package.{name}.requires", []):
+        text = str(requirement).partition(";")[0].replace(" ", "").replace("(", "").replace(")", "")
+        if text.startswith("torch>=") and "==" not in text:
+            least = text[len("torch>=") :].partition(",")[0]
+            if (
+                satisfies(release, text[len("torch") :])
+                and (numbers(least) or ())[:2] >= (numbers(_public(built_for)) or ())[:2]
+            ):
+                return True
+    return False
+
+
+def _public(version: str) -> str:
+    return version.partition("+")[0]
+
+
 def _minor(version: str) -> list[str]:
-    return version.partition("+")[0].split(".")[:2]
+    return _public(version).split(".")[:2]
 
 
-def _failed(case: Case, name: str, built_for: str, torch: str | None, fact: str) -> Outcome:
+def _failed(case: Case, name: str, built_for: str, torch: Optional[str], fact: str) -> Outcome:
     version = case.value(f"package.{name}.version", "")
     release = (torch or "").partition("+")[0]
     effect: dict[str, object] = {f"package.{name}.built_for_torch": release, f"package.{name}.built_for_cuda": None}
     fitting = [pin for pin in case.matrix.pins(name) if pin.torch == f"=={release}"]
-    remedy = _rebuild(name, release, effect)
+    remedy = _rebuild(name, release, {**effect, f"package.{name}.version": version.partition("+")[0]})
     if fitting:
-        remedy = Remedy("reinstall-package", {"pins": {name: fitting[0].version}, "effect": effect})
+        # The index of torch's variant has it where it was built for that CUDA; else PyPI's one build is all there is.
+        index = "torch" if case.derived(torch_build).cuda in fitting[0].cuda else ""
+        remedy = Remedy("reinstall-package", {"pins": {name: fitting[0].version}, "index": index, "effect": effect})
     return case.failed(
         f"{name} {version} was built for {built_for}, and torch {torch} is installed",
-        (fact, "torch.version"),
+        tuple(dict.fromkeys((fact, f"package.{name}.version", "torch.version"))),
         certainty=CERTAIN,
         data={"package": name},
         fixes=(remedy,),

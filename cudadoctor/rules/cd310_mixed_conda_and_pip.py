@@ -17,7 +17,9 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, LIKELY, WARNING, Case, Outcome, Remedy, Rule
+from typing import Optional
+
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD310",
@@ -40,8 +42,7 @@ def judge(case: Case) -> Outcome:
     if environment.get() != "conda":
         return case.passed("not a conda environment", ("python.environment",))
     installer = case.value("package.torch.installer")
-    build = case.fact("package.torch.conda_build")
-    if installer in _PIP_LIKE and build.is_known:
+    if installer in _PIP_LIKE and case.fact("package.torch.conda_build").is_known:
         return _failed(
             case,
             f"torch was installed by conda and by {installer} into the same environment",
@@ -49,26 +50,56 @@ def judge(case: Case) -> Outcome:
             CERTAIN,
             {"package.torch.conda_build": None, "package.torch.installer": "pip"},
         )
+    came = _came_by(case, "torch")
     for name in ("torchvision", "torchaudio"):
-        other = case.value(f"package.{name}.installer")
-        if installer and other and (installer in _PIP_LIKE) != (other in _PIP_LIKE):
+        other = _came_by(case, name)
+        if came and other and (came in _PIP_LIKE) != (other in _PIP_LIKE):
             return _failed(
                 case,
-                f"torch was installed by {installer} and {name} by {other}",
+                f"torch was installed by {came} and {name} by {other}",
                 ("package.torch.installer", f"package.{name}.installer"),
                 LIKELY,
-                {f"package.{name}.installer": installer},
+                {f"package.{name}.installer": came, f"package.{name}.conda_build": None},
             )
+    beside = case.value("package.cudatoolkit.version") or case.value("package.cuda-cudart.version")
+    if came in _PIP_LIKE and beside and case.fact("symptom.library_symbol_missing").is_known:
+        # Side by side they do no harm as a rule: only an error makes it a suspect.
+        name = "cudatoolkit" if case.value("package.cudatoolkit.version") else "cuda-cudart"
+        return _failed(
+            case,
+            f"conda's CUDA libraries ({name} {beside}) lie beside those of torch from {came}, and a symbol is missing",
+            ("package.torch.installer", f"package.{name}.version", "symptom.library_symbol_missing"),
+            LIKELY,
+            {f"package.{name}.version": None, "symptom.library_symbol_missing": None},
+            severity=ERROR,
+        )
+    if came is None:
+        return case.undecided("cannot tell which installer brought torch", ("package.torch.installer",))
     return case.passed("torch and its companions came from one installer", ("package.torch.installer",))
 
 
+def _came_by(case: Case, name: str) -> Optional[str]:
+    """The installer of a package, None where nothing tells. Packages of conda's that have no INSTALLER file are known
+    by conda's own record."""
+    installer = case.value(f"package.{name}.installer")
+    if installer:
+        return str(installer)
+    return "conda" if case.fact(f"package.{name}.conda_build").is_known else None
+
+
 def _failed(
-    case: Case, message: str, evidence: tuple[str, ...], certainty: str, effect: dict[str, object]
+    case: Case,
+    message: str,
+    evidence: tuple[str, ...],
+    certainty: str,
+    effect: dict[str, object],
+    severity: Optional[str] = None,
 ) -> Outcome:
     return case.failed(
         message,
         evidence,
         certainty=certainty,
+        severity=severity,
         fixes=(
             Remedy(
                 "manual",
@@ -81,4 +112,5 @@ def _failed(
                 },
             ),
         ),
+        not_helping=("installing torch again into this environment: the other installer's files stay",),
     )

@@ -18,6 +18,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.gpus import NONE, PRESENT, presence
+from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import CPU, CUDA, torch_build
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
 
@@ -37,7 +38,7 @@ def judge(case: Case) -> Outcome:
         return case.undecided(f"cannot tell the architecture: {arch.reason}", ("system.arch",))
     if arch.value != "aarch64" or case.value("system.os") != "linux":
         return case.skipped("not an ARM machine with Linux")
-    if case.fact("system.jetson").is_known:
+    if on_jetson(case):
         return case.skipped("a Jetson takes its torch from NVIDIA's JetPack feeds")
     build = case.derived(torch_build)
     if build.kind == CUDA:
@@ -54,7 +55,7 @@ def judge(case: Case) -> Outcome:
     if default != CPU:
         return case.skipped("this release's default wheel for ARM is no CPU build")
     return case.failed(
-        f"torch {build.version} is a CPU build: PyPI had no other for ARM at that release",
+        f"torch {build.version} is a CPU build: for ARM, the default index had no other at that release",
         ("torch.version", "torch.cuda", "system.arch", *seen.evidence),
         fixes=(Remedy("install-torch", {}),),
         not_helping=("a CUDA toolkit or a driver update: a CPU build never looks for a GPU",),

@@ -18,7 +18,8 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
-from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
+from cudadoctor.matrix import numbers
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD401",
@@ -42,9 +43,9 @@ def judge(case: Case) -> Outcome:
     if not version.is_known or platform is None:
         return case.undecided("cannot tell Python's version or the platform", ("python.version", "system.arch"))
     if case.value("python.implementation", "CPython") != "CPython":
-        return _failed(case, f"{case.value('python.implementation')} has no torch wheels: they are for CPython", ())
-    numbers = version.get().split(".")
-    tag = ".".join(numbers[:2]) + ("t" if case.value("python.free_threaded", False) else "")
+        message = f"{case.value('python.implementation')} has no torch wheels: they are for CPython"
+        return _failed(case, message, (), ("python.implementation",), CERTAIN)
+    tag = ".".join(version.get().split(".")[:2]) + ("t" if case.value("python.free_threaded", False) else "")
     pythons: dict[str, str] = {}
     for release in case.matrix.torch_releases():
         for wheel in release.builds(platform):
@@ -55,15 +56,23 @@ def judge(case: Case) -> Outcome:
         return case.undecided(f"the matrix knows no wheels for {platform}", ("system.os", "system.arch"))
     if tag in pythons:
         return case.passed(f"torch {pythons[tag]} has wheels for Python {tag}", ("python.version",))
-    plain = sorted((p for p in pythons if not p.endswith("t")), key=lambda p: [int(n) for n in p.split(".")])
+    if build.kind == UNCLEAR:
+        return case.undecided("cannot tell whether torch is installed", ("torch.version",))
+    plain = sorted((p for p in pythons if not p.endswith("t")), key=lambda p: numbers(p) or ())
+    # A Python that came out after the matrix may have its wheels by now.
+    is_newer = (numbers(tag.rstrip("t")) or ()) > (numbers(plain[-1]) or ())
+    known = " that cudadoctor knows" if is_newer else ""
     return _failed(
         case,
-        f"no torch release has a wheel for Python {tag} on {platform}: there are some for {plain[0]} to {plain[-1]}",
+        f"no torch release{known} has a wheel for Python {tag} on {platform}: there are some for {plain[0]} to "
+        f"{plain[-1]}",
         tuple(plain),
+        ("python.version", "system.os", "system.arch"),
+        LIKELY if is_newer else CERTAIN,
     )
 
 
-def _failed(case: Case, message: str, pythons: tuple[str, ...]) -> Outcome:
+def _failed(case: Case, message: str, pythons: tuple[str, ...], evidence: tuple[str, ...], certainty: str) -> Outcome:
     newest = case.matrix.torch_releases()[0]
     # One below the newest Python that has wheels: companions and extensions follow later than torch itself.
     usable = pythons or tuple(
@@ -72,7 +81,8 @@ def _failed(case: Case, message: str, pythons: tuple[str, ...]) -> Outcome:
     wanted = usable[-2] if len(usable) > 1 else usable[-1]
     return case.failed(
         message,
-        ("python.version", "system.os", "system.arch"),
+        evidence,
+        certainty=certainty,
         data={"pythons": list(pythons)},
         fixes=(Remedy("use-python", {"version": wanted, "effect": {"python.implementation": "CPython"}}),),
         not_helping=("another index or a newer pip: there is no such wheel to find",),

@@ -36,6 +36,8 @@ def judge(case: Case) -> Outcome:
         return case.undecided(f"cannot tell whether Python is a 64-bit build: {bits.reason}", ("python.bits",))
     if bits.get() == 64:
         return case.passed("Python is a 64-bit build", ("python.bits",))
+    if case.fact("torch.version").is_known:
+        return case.skipped(f"Python is a {bits.get()}-bit build, and torch was built for it")
     version = case.value("python.version", "")
     minor = ".".join(version.split(".")[:2]) if version else "3.12"
     return case.failed(

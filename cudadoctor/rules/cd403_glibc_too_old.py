@@ -20,7 +20,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
-from cudadoctor.rules.api import ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, INFO, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD403",
@@ -46,6 +46,11 @@ def judge(case: Case) -> Outcome:
             not_helping=("another Python or index: no wheel for musl exists",),
         )
     glibc = case.fact("system.glibc")
+    missed = case.value("symptom.glibc_version_missing", {})
+    if missed:
+        needed = str(missed.get("needed") or "")
+        if not needed or not glibc.is_known or _numbers(glibc.get()) < _numbers(needed):
+            return _reported(case, needed)
     if not glibc.is_known:
         return case.undecided(f"cannot tell the version of glibc: {glibc.reason or 'not found'}", ("system.glibc",))
     have = _numbers(glibc.get())
@@ -65,9 +70,10 @@ def judge(case: Case) -> Outcome:
     if not floors:
         return case.undecided(f"the matrix knows no wheels for {platform}", ("system.arch",))
     if have < min(map(_numbers, floors)):
-        return _failed(case, "every torch wheel", min(floors, key=_numbers), "certain", ERROR)
+        return _failed(case, "every torch wheel", min(floors, key=_numbers), CERTAIN, ERROR)
     if have < _numbers(floors[0]):
-        return _failed(case, "the current torch", floors[0], "certain", WARNING)
+        # Advice: older releases run here, and the plan chooses among those.
+        return _failed(case, "the current torch", floors[0], CERTAIN, INFO)
     return case.passed(f"glibc {glibc.get()} is new enough for every wheel", ("system.glibc",))
 
 
@@ -87,6 +93,18 @@ def _failed(case: Case, what: str, needed: str, certainty: str, severity: str) -
     )
 
 
+def _reported(case: Case, needed: str) -> Outcome:
+    """The loader itself said so, whatever the platform tag of the wheel promises."""
+    have = f", and this system has {case.value('system.glibc')}" if case.fact("system.glibc").is_known else ""
+    return case.failed(
+        f"a library needs glibc {needed or 'of a newer system'}{have}",
+        ("symptom.glibc_version_missing", "system.glibc"),
+        data={"needed": needed},
+        fixes=(_newer_base(needed),),
+        not_helping=("a newer pip, or installing the same package again: this system cannot load it",),
+    )
+
+
 def _newer_base(needed: str = "") -> Remedy:
     wanted = f" with glibc {needed} or newer" if needed else " with glibc"
     return Remedy(
@@ -96,6 +114,10 @@ def _newer_base(needed: str = "") -> Remedy:
             "text": f"Run in a container or a conda environment whose base has a system{wanted}, or update this one. "
             "The driver of the host serves containers too.",
             "kind": "manual",
-            "effect": {"system.libc": "glibc", "system.glibc": needed or "2.39"},
+            "effect": {
+                "system.libc": "glibc",
+                "system.glibc": needed or "2.39",
+                "symptom.glibc_version_missing": None,
+            },
         },
     )

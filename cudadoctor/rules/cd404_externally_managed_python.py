@@ -17,8 +17,8 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.surroundings import in_container
-from cudadoctor.derive.wheel import MISSING, torch_build
-from cudadoctor.rules.api import ENVIRONMENT, INFO, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.wheel import MISSING, UNCLEAR, torch_build
+from cudadoctor.rules.api import ENVIRONMENT, ERROR, INFO, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD404",
@@ -40,13 +40,16 @@ def judge(case: Case) -> Outcome:
     if not managed.get():
         return case.passed("pip may install into this Python", ("python.externally_managed",))
     reported = case.fact("symptom.externally_managed").is_known
-    if case.derived(torch_build).kind != MISSING and not reported:
+    kind = case.derived(torch_build).kind
+    if kind == UNCLEAR and not reported:
+        return case.undecided("cannot tell whether torch has still to be installed", ("torch.version",))
+    if kind != MISSING and not reported:
         return case.skipped("torch is there already")
     where = " of the container" if in_container(case) else ""
     return case.failed(
         f"the Python{where} belongs to the system's package manager: pip refuses to install into it",
-        ("python.externally_managed", "python.executable"),
-        severity="error" if reported else None,
+        ("python.externally_managed", "python.executable", *(("symptom.externally_managed",) if reported else ())),
+        severity=ERROR if reported else None,
         fixes=(Remedy("make-venv", {"effect": {"symptom.externally_managed": None}}),),
         not_helping=("sudo pip, or --break-system-packages: both can break the system's own programs",),
     )

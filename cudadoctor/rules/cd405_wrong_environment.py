@@ -18,7 +18,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.wheel import MISSING, torch_build
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, LIKELY, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, INFO, LIKELY, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD405",
@@ -34,7 +34,9 @@ def judge(case: Case) -> Outcome:
     if case.fact("python.executable").is_absent:
         return case.skipped("no Python environment is looked at")
     copies = case.value("torch.copies", [])
-    if len(copies) > 1:
+    # A venv that sees the system's packages covers them with its own on purpose.
+    by_design = bool(copies) and _inside(case, copies[0]) and not any(_inside(case, copy) for copy in copies[1:])
+    if len(copies) > 1 and not by_design:
         return case.failed(
             f"torch is installed {len(copies)} times on the import path; {copies[0]} wins",
             ("torch.copies", "torch.version"),
@@ -59,12 +61,18 @@ def judge(case: Case) -> Outcome:
         return case.passed("torch is in the environment that is looked at", ("torch.path",))
     others = case.value("python.others_with_torch", [])
     python = case.value("python.executable", "this Python")
+    pip = case.value("python.pip_on_path") or {}
     if others:
-        other = others[0]
+        by_pip = [other for other in others if pip.get("interpreter") and other.get("executable") == pip["interpreter"]]
+        other = (by_pip or others)[0]
+        # Who has activated this environment, or named it, means it: then torch is to be installed here.
+        chosen = case.value("python.chosen_by") in _ON_PURPOSE and not by_pip
+        certainty, severity = (POSSIBLE, INFO) if chosen else (LIKELY, WARNING)
         return case.failed(
             f"torch {other.get('torch')} is in the environment of {other.get('executable')}, not in that of {python}",
             ("python.executable", "python.others_with_torch"),
-            certainty=LIKELY,
+            certainty=certainty,
+            severity=severity,
             data={"others": others},
             fixes=(
                 Remedy(
@@ -79,13 +87,14 @@ def judge(case: Case) -> Outcome:
                 ),
             ),
         )
-    pip = case.value("python.pip_on_path") or {}
     on_path = case.value("python.python_on_path")
     if on_path and pip.get("interpreter") and not _belong_together(pip, on_path, case):
         return case.failed(
             f"the pip on PATH installs for {pip['interpreter']}, and python is {on_path}",
             ("python.pip_on_path", "python.python_on_path"),
             certainty=LIKELY,
+            # Advice: the commands that cudadoctor prints name the interpreter.
+            severity=INFO,
             data={"pip": pip},
             fixes=(
                 Remedy(
@@ -100,6 +109,15 @@ def judge(case: Case) -> Outcome:
             ),
         )
     return case.passed("pip and python belong together", ("python.executable", "python.pip_on_path"))
+
+
+# How an environment was chosen when a person chose it.
+_ON_PURPOSE = ("--python", "VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+def _inside(case: Case, path: str) -> bool:
+    prefix = _plain(str(case.value("python.prefix", ""))).rstrip("/")
+    return bool(prefix) and _plain(path).startswith(prefix + "/")
 
 
 def _belong_together(pip: dict[str, str], python: str, case: Case) -> bool:

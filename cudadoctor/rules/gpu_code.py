@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cudadoctor.derive.coverage import OLDER, Coverage, coverage
+from cudadoctor.derive.driver import version_fact
 from cudadoctor.derive.wheel import CUDA, UNCLEAR, TorchBuild, torch_build
 from cudadoctor.rules.api import WARNING, Case, Outcome, Remedy
 
@@ -38,19 +39,21 @@ def judge_gap(case: Case, gaps: tuple[str, ...]) -> Outcome:
 
 
 def _failed(case: Case, build: TorchBuild, covered: tuple[Coverage, ...], left_out: list[Coverage]) -> Outcome:
-    gpu = left_out[0].gpu
-    target = "sm_" + gpu.compute_capability.get().replace(".", "")
-    targets = build.sass.value or ()
-    span = f"it starts at {targets[0]}" if left_out[0].gap == OLDER else f"it ends at {targets[-1]}"
-    if not targets:
-        span = "it lists none"
-    elif left_out[0].gap not in (OLDER,) and target in targets:
-        span = "its list is for other parts"
+    first = left_out[0]
+    gpu = first.gpu
+    target = _target_of(first)
+    targets = tuple(sorted(build.sass.value or (), key=_order))
     served = [entry for entry in covered if entry.answer in ("yes", "likely")]
     others = f" (the {served[0].gpu.label} beside it is served)" if served else ""
-    not_helping = [f"a newer driver: no driver brings code that torch {build.version} was built without"]
-    if left_out[0].gap == OLDER:
-        bound = case.matrix.last_branch_for(gpu.compute_capability.get())
+    evidence = (build.sass_fact, *gpu.facts)
+    if first.ptx_needs_driver:
+        span = "its PTX is newer than the driver can compile"
+        not_helping = []
+        evidence = (*evidence, version_fact(case))
+    else:
+        span = _span(targets, target, first.gap)
+        not_helping = [f"a newer driver: no driver brings code that torch {build.version} was built without"]
+        bound = case.matrix.last_branch_for(gpu.compute_capability.get()) if first.gap == OLDER else None
         if bound is not None:
             not_helping = [
                 f"a newer driver: {bound.branch} is the last branch for this card, and no driver brings code that "
@@ -58,14 +61,37 @@ def _failed(case: Case, build: TorchBuild, covered: tuple[Coverage, ...], left_o
             ]
     return case.failed(
         f"torch {build.version} has no code for this GPU: {span}, the {gpu.label} is {target}{others}",
-        (build.sass_fact, *gpu.facts),
+        evidence,
         severity=WARNING if served else None,
         data={
             "torch": build.version,
             "sass": list(targets),
             "ptx": list(build.ptx.value or ()),
-            "gpus": [{"name": entry.gpu.label, "target": target} for entry in left_out],
+            "gpus": [{"name": entry.gpu.label, "target": _target_of(entry)} for entry in left_out],
         },
         fixes=() if served else (Remedy("install-torch", {}),),
         not_helping=not_helping,
     )
+
+
+def _target_of(entry: Coverage) -> str:
+    return "sm_" + str(entry.gpu.compute_capability.get()).replace(".", "")
+
+
+def _span(targets: tuple[str, ...], target: str, gap: str | None) -> str:
+    """Where the GPU stands to the list, in words."""
+    if not targets:
+        return "it lists none"
+    if gap == OLDER:
+        return f"it starts at {targets[0]}"
+    below = [other for other in targets if _order(other)[0] < _order(target)[0]]
+    above = [other for other in targets if _order(other)[0] > _order(target)[0]]
+    if below and above:
+        return f"it has {below[-1]} and {above[0]}, nothing between"
+    return f"it ends at {targets[-1]}" if below else f"it has {', '.join(targets)}"
+
+
+def _order(target: str) -> tuple[int, str]:
+    """sm_90a -> (90, "sm_90a"): the lists come in the order of the library, or of their letters."""
+    digits = "".join(letter for letter in target if letter.isdigit())
+    return int(digits or 0), target
