@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Optional
 
 from cudadoctor.derive.case import Case
@@ -69,8 +68,7 @@ def _fold(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> dict[st
     folded = dict(outcomes)
     blockers = _blockers(rules, outcomes)
     for rule_id, blocker in blockers.items():
-        folded[rule_id] = replace(
-            outcomes[rule_id],
+        folded[rule_id] = outcomes[rule_id]._replace(
             status=SKIP,
             message=f"cannot be judged while {blocker} stands",
             because_of=blocker,
@@ -83,7 +81,7 @@ def _fold(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> dict[st
             graver = {other for other in failed if rank(outcomes[other])[0] <= rank(outcome)[0]}
             cause = _first(rules[rule_id].follows_from, graver)
             if cause is not None:
-                folded[rule_id] = replace(outcome, because_of=cause)
+                folded[rule_id] = outcome._replace(because_of=cause)
     return folded
 
 

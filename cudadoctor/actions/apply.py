@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Callable, Optional
 
 from cudadoctor.model import FixStep
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.plan.draft import SAFE
 
 # What became of a step.
@@ -89,6 +89,8 @@ def run_step(step: FixStep) -> Optional[str]:
     try:
         # No input: a program that asks something would wait for ever behind our own question.
         status = subprocess.run(argv, stdin=subprocess.DEVNULL, check=False).returncode
+    except KeyboardInterrupt:
+        return "it was interrupted"
     except FileNotFoundError:
         return f"there is no program {step.argv[0]}"
     except OSError as error:

@@ -8,13 +8,13 @@ from typing import Optional
 import click
 
 from cudadoctor.actions.apply import DECLINED, DONE, FAILED, WAITING, YOURS, Applied, apply
-from cudadoctor.cli import _output
+from cudadoctor.cli import EXIT_INTERRUPTED, _output
 from cudadoctor.cli._input import Machine, read_facts
 from cudadoctor.cli._planning import Wish, options_of, planned_machine
 from cudadoctor.cli._words import InputError
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import load_matrix
-from cudadoctor.model import CRASH, ERROR, UNDECIDED, WARNING, FixStep
+from cudadoctor.model import CRASH, ERROR, INFO, POSSIBLE, UNDECIDED, WARNING, FixStep
 from cudadoctor.model.report import Report
 from cudadoctor.plan import Options, Plan, make_plan, plan_for, torch_for
 from cudadoctor.render.plan import FAIL, OK, TODO, FixView, render
@@ -80,7 +80,8 @@ def examined(machine: Machine, wish: Wish, style: Style) -> FixView:
     plan = make_plan(report, matrix, options)
     found = plan.resolution or torch_for(facts, matrix, options)
     word, verdict, status = _verdict(report, plan, options, found)
-    helpless = [text for o in report.outcomes if o.failed and o.because_of is None for text in o.not_helping]
+    wrong = [o for o in report.outcomes if o.failed and o.because_of is None and o.severity != INFO]
+    helpless = [text for outcome in wrong for text in outcome.not_helping]
     return FixView(
         word,
         verdict,
@@ -120,7 +121,8 @@ def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) ->
         return NOT_DECIDED, f"undecided: {undecided[0].message}", EXIT_UNDECIDED
     if found.choice is None and (options.torch or options.companions or options.partners):
         return FAIL, f"no torch build that is known serves this wish: {'; '.join(found.reasons)}", EXIT_TODO
-    noted = [o for o in report.outcomes if o.failed and o.severity == WARNING and o.because_of is None]
+    warned = [o for o in report.outcomes if o.failed and o.severity == WARNING and o.because_of is None]
+    noted = [o for o in warned if o.certainty != POSSIBLE]
     if noted:
         return OK, f"nothing that a step mends: {noted[0].message}", EXIT_DONE
     return OK, f"nothing to do: {ok_sentence(View(report=report, exit=0))}", EXIT_DONE
@@ -143,15 +145,26 @@ def act(view: FixView, machine: Machine, unasked: bool) -> int:
     if not any(step.safety == "safe" and step.argv is not None for step in view.plan.steps):
         return view.exit
 
+    stopped = False
+
     def ask(step: FixStep) -> bool:
+        nonlocal stopped
+        if stopped:
+            return False
         _output.write("\n")
         if unasked:
             _output.write(f"Taking the step: {step.title}\n")
             return True
-        return click.confirm(f"{step.title}: run it now?", default=False)
+        try:
+            return click.confirm(f"{step.title}: run it now?", default=False)
+        except click.Abort:  # Ctrl-C or the end of the input: what was done so far is still told
+            stopped = True
+            return False
 
     done = apply(view.plan.steps, ask)
     _output.write(_account(done))
+    if stopped:
+        return EXIT_INTERRUPTED
     if not done.steps(DONE, FAILED):
         return EXIT_TODO
     again, report_text = _check_again(machine)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from cudadoctor.cli._words import InputError, nearest, pair
 from cudadoctor.model import ABSENT, KNOWN, Fact, Facts, ParseError, absent, known, unknown
 from cudadoctor.model.catalogue import CATALOGUE, fits, read_value, spec_of
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
     from cudadoctor.system import System

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional
 
 from cudadoctor.derive.driver import numbering, version, version_fact
 from cudadoctor.derive.gpus import Gpu, gpus
 from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.surroundings import in_container, in_job
+from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
@@ -35,8 +35,7 @@ _OF_THE_LOG = (
 )
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """A card that the driver does not list. `by_log`: the kernel log says so itself; `branch`: for TOO_OLD the last
     branch that serves it, for TOO_NEW the first; `evidence`: names of facts."""
 

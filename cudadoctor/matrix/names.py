@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from .record import Record
+from cudadoctor.model.record import NamedTuple
 
 Words = tuple[str, ...]
 
@@ -21,7 +21,7 @@ _VGPU = re.compile(r"\A(?:GRID|NVIDIA)?\s*(\S.*?)-(\d+[ABCQ])\Z", re.IGNORECASE)
 _BRACKETS = re.compile(r"\[([^\]]+)\]")
 
 
-class Asked(Record):
+class Asked(NamedTuple):
     """A GPU name taken apart."""
 
     words: Words

@@ -521,6 +521,7 @@ class Matrix:
             MappingProxyType(row["default"]),
             row["cxx11_abi"],
             MappingProxyType(row["companions"]),
+            tuple(row.get("companions_untagged", ())),
             MappingProxyType(row["nvidia"]),
             variants,
             row.get("note"),

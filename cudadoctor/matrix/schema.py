@@ -190,6 +190,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             glibc=_r(_per_platform(_version), "a glibc version per platform"),
             cxx11_abi=_r(_flag, "true or false"),
             companions=_r(_texts, "versions by package"),
+            companions_untagged=_c(_list_of(_text), "packages"),
             nvidia=_r(_texts, "requirements by package"),
             builds=_r(lambda value: isinstance(value, list) and bool(value), "a list of builds"),
         )

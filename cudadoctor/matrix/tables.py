@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from .record import Record
+from cudadoctor.model.record import NamedTuple
 
 # What "uname -r" can say. Anything else, out of a pasted report say, never becomes part of a command.
 _KERNEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]*\Z")
@@ -20,7 +20,7 @@ class MatrixError(Exception):
     """The compatibility data is missing or unreadable. The message is one sentence for the user."""
 
 
-class Toolkit(Record):
+class Toolkit(NamedTuple):
     """A CUDA toolkit release. ``linux`` and ``windows`` are the drivers that NVIDIA lists for it: what building from
     source and PTX of this toolkit need. Running a wheel needs only the floor of its major."""
 
@@ -39,7 +39,7 @@ class Toolkit(Record):
     checked: str
 
 
-class Floor(Record):
+class Floor(NamedTuple):
     """The oldest driver that runs programs of one CUDA major, whatever the minor."""
 
     cuda: int
@@ -52,7 +52,7 @@ class Floor(Record):
     checked: str
 
 
-class Branch(Record):
+class Branch(NamedTuple):
     """A driver branch. ``cuda`` is the version that nvidia-smi shows on it: a ceiling, not what is installed."""
 
     name: str
@@ -95,7 +95,7 @@ class Branch(Record):
         return str(self.linux)
 
 
-class Architecture(Record):
+class Architecture(NamedTuple):
     """GPUs of one or several compute capabilities that share toolkits and driver branches."""
 
     name: str
@@ -112,7 +112,7 @@ class Architecture(Record):
     checked: str
 
 
-class DriverBound(Record):
+class DriverBound(NamedTuple):
     """The first or last driver branch of a GPU, and how firm that is."""
 
     branch: str
@@ -131,7 +131,7 @@ class DriverBound(Record):
         return int(self.branch[1:])
 
 
-class Gpu(Record):
+class Gpu(NamedTuple):
     """One product."""
 
     name: str
@@ -167,7 +167,7 @@ class Gpu(Record):
         return self.klass.endswith("-laptop")
 
 
-class GpuMatch(Record):
+class GpuMatch(NamedTuple):
     """What a GPU name, a compute capability or a PCI id stands for."""
 
     text: str
@@ -197,7 +197,7 @@ class GpuMatch(Record):
         return self.rows[0] if len(self.rows) == 1 else None
 
 
-class Verdict(Record):
+class Verdict(NamedTuple):
     """Does it serve, does it run? With the reason in plain words and the source that it rests on."""
 
     answer: str
@@ -210,7 +210,7 @@ class Verdict(Record):
     source: str
 
 
-class Build(Record):
+class Build(NamedTuple):
     """One wheel family: a torch release for a variant and a platform."""
 
     torch: str
@@ -259,7 +259,7 @@ class Build(Record):
         return python in self.pythons
 
 
-class Variant(Record):
+class Variant(NamedTuple):
     """One CUDA variant of a torch release, or the CPU one, on all its platforms."""
 
     torch: str
@@ -275,7 +275,7 @@ class Variant(Record):
         return None
 
 
-class TorchRelease(Record):
+class TorchRelease(NamedTuple):
     """A torch release with all its builds."""
 
     version: str
@@ -287,6 +287,8 @@ class TorchRelease(Record):
     """Of the Linux x86_64 wheels."""
     companions: Mapping[str, str]
     """torchvision and torchaudio: versions; triton: the range that torch requires."""
+    companions_untagged: tuple[str, ...]
+    """Companions whose wheel on the variants' indexes is not known to carry ``+cuXXX``."""
     nvidia: Mapping[str, str]
     """nvidia-* requirements of the default Linux wheel, without -cu12/-cu13: {"cudnn": "==9.24.0.43"}."""
     variants: tuple[Variant, ...]
@@ -316,7 +318,7 @@ class TorchRelease(Record):
         return tuple(build for build in found if build is not None)
 
 
-class HostCompiler(Record):
+class HostCompiler(NamedTuple):
     """Which host compilers nvcc of one toolkit accepts. Only the upper ends are checked by nvcc itself."""
 
     cuda: str
@@ -340,7 +342,7 @@ class HostCompiler(Record):
         return self.confidence == "guessed"
 
 
-class PowerPlan(Record):
+class PowerPlan(NamedTuple):
     """A Windows power plan or overlay that has a fixed GUID."""
 
     guid: str
@@ -355,7 +357,7 @@ class PowerPlan(Record):
     checked: str
 
 
-class Library(Record):
+class Library(NamedTuple):
     """A CUDA library file and the wheels that bring it."""
 
     name: str
@@ -370,7 +372,7 @@ class Library(Record):
     checked: str
 
 
-class Pin(Record):
+class Pin(NamedTuple):
     """A release of a package that is tied to torch."""
 
     package: str
@@ -386,7 +388,7 @@ class Pin(Record):
     checked: str
 
 
-class Distribution(Record):
+class Distribution(NamedTuple):
     """A Linux distribution: its names for the driver, its commands. Commands are words and need root."""
 
     id: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from .record import Record
+from cudadoctor.model.record import NamedTuple
 
 Numbers = tuple[int, ...]
 
@@ -52,7 +52,7 @@ def variant_of_cuda(cuda: str) -> Optional[str]:
     return f"cu{parts[0]}{parts[1]}"
 
 
-class Target(Record):
+class Target(NamedTuple):
     """A compiled GPU target: ``sm_90a`` is ``(9, 0, "a")``."""
 
     major: int

@@ -7,8 +7,9 @@ the reason. The three never blur: unknown is not "no" and not "fine".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Callable, Generic, Optional, TypeVar
+
+from cudadoctor.model.record import NamedTuple
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -23,8 +24,7 @@ class ParseError(ValueError):
     """A text is not what it was taken for; the message is one sentence for a person."""
 
 
-@dataclass(frozen=True)
-class Fact(Generic[T]):
+class Fact(NamedTuple, Generic[T]):
     """One thing about a machine.
 
     `source` names where it was read (a path, a program, `nvml`, a line of a report); `reason` says why an unknown

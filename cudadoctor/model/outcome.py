@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Optional, Union
+
+from cudadoctor.model.record import NamedTuple
 
 # Severity: how bad a failing rule is.
 ERROR = "error"
@@ -34,8 +35,10 @@ TOOL = "tool"  # cudadoctor itself
 BLAMES = (ENVIRONMENT, MACHINE, ALLOCATION, TOOL)
 
 
-@dataclass(frozen=True)
-class Rule:
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Rule(NamedTuple):
     """One thing that cudadoctor looks for.
 
     `chain`: the rule is a link of the chain GPU - driver - wheel, so that leaving it undecided leaves the verdict
@@ -55,8 +58,7 @@ class Rule:
     precedence: int = 50
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """A fact that an outcome rests on, as it stood when the rule looked."""
 
     fact: str
@@ -64,8 +66,7 @@ class Evidence:
     source: str
 
 
-@dataclass(frozen=True)
-class FixStep:
+class FixStep(NamedTuple):
     """One step that a person can take.
 
     `argv` is the exact command as an argument vector (None: a step by hand, which `instructions` spells out);
@@ -82,29 +83,27 @@ class FixStep:
     argv: Optional[tuple[str, ...]] = None
     needs: tuple[str, ...] = ()
     safety: str = "careful"
-    effect: Mapping[str, Any] = field(default_factory=dict)
+    effect: Mapping[str, Any] = _NOTHING
     changes: str = ""
     undo: str = ""
     instructions: str = ""
     mends: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Remedy:
+class Remedy(NamedTuple):
     """What would help, named by a rule and spelled out by `plan/` for this machine's system and installer.
 
     `kind` is a key of `plan.remedies.REMEDIES`; `parameters` are its arguments.
     """
 
     kind: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = _NOTHING
 
 
 Fix = Union[FixStep, Remedy]
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a rule found on one machine."""
 
     rule: str
@@ -114,7 +113,7 @@ class Outcome:
     certainty: str
     blame: str
     message: str
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = _NOTHING
     evidence: tuple[Evidence, ...] = ()
     because_of: Optional[str] = None
     fixes: tuple[Fix, ...] = ()

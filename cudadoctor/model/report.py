@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import Any
 
 from cudadoctor.model.fact import Facts
 from cudadoctor.model.outcome import (
@@ -15,6 +15,7 @@ from cudadoctor.model.outcome import (
     UNDECIDED,
     Outcome,
 )
+from cudadoctor.model.record import NamedTuple
 
 EXIT_FINE = 0
 EXIT_FINDINGS = 1
@@ -22,8 +23,10 @@ EXIT_UNUSABLE = 2
 EXIT_UNDECIDED = 3
 
 
-@dataclass(frozen=True)
-class Report:
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Report(NamedTuple):
     """What `diagnose` returns. `outcomes` stand in the order of the rule ids; `root_causes` are rule ids, the
     likeliest first; `ignored` maps rule ids that the person ignored to their reasons."""
 
@@ -31,7 +34,7 @@ class Report:
     outcomes: tuple[Outcome, ...]
     root_causes: tuple[str, ...]
     matrix_revision: str
-    ignored: Mapping[str, str] = field(default_factory=dict)
+    ignored: Mapping[str, str] = _NOTHING
 
     def outcome(self, rule_id: str) -> Outcome | None:
         for outcome in self.outcomes:

@@ -8,9 +8,10 @@ compute_86                  PTX, to be compiled by the driver
 
 from __future__ import annotations
 
+from cudadoctor.model.record import NamedTuple
+
 from .digits import is_digits
 from .errors import unlike
-from .record import NamedTuple
 
 
 class Arch(NamedTuple):

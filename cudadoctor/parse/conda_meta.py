@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from .record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 
 
 class CondaPackage(NamedTuple):

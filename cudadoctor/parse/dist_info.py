@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from cudadoctor.model.record import NamedTuple
+
 from .errors import unlike
 from .markers import normalise_name
-from .record import NamedTuple
 
 __all__ = [
     "DirectUrl",

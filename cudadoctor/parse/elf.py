@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 import struct
 
+from cudadoctor.model.record import NamedTuple
+
 from .errors import unlike
 from .fatbin import BytesReader, FatbinArchs, Reader, read_fatbins
-from .record import NamedTuple
 
 __all__ = ["BytesReader", "Dynamic", "Elf", "Reader", "Section", "elf_archs", "read_dynamic", "read_elf", "section"]
 

@@ -23,9 +23,10 @@ import re
 import struct
 from typing import TYPE_CHECKING, Protocol
 
+from cudadoctor.model.record import NamedTuple
+
 from .arch import Arch
 from .errors import unlike
-from .record import NamedTuple
 
 if TYPE_CHECKING:
     import mmap

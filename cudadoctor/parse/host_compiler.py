@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import re
 
+from cudadoctor.model.record import NamedTuple
+
 from .errors import unlike
-from .record import NamedTuple
 
 
 class HostCompiler(NamedTuple):

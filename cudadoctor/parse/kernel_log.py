@@ -19,11 +19,12 @@ from __future__ import annotations
 import re
 from typing import Optional
 
+from cudadoctor.model.record import NamedTuple
+
 from .digits import is_digits, is_dotted
 from .errors import ParseError
 from .kernel import parse_nvrm_version
 from .pci import normalise_bus_id
-from .record import NamedTuple
 
 # Kinds of events.
 XID = "xid"  # values: number, detail

@@ -17,8 +17,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
+from cudadoctor.model.record import NamedTuple
+
 from .errors import unlike
-from .record import NamedTuple
 
 _NEW = b"glibc-ld.so.cache1.1"
 _OLD = b"ld.so-1.7.0"

@@ -27,8 +27,9 @@ from __future__ import annotations
 
 import re
 
+from cudadoctor.model.record import NamedTuple
+
 from .kernel import OPEN, PROPRIETARY
-from .record import NamedTuple
 
 
 def module_name(name: str) -> str:

@@ -29,9 +29,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from cudadoctor.model.record import NamedTuple
+
 from .digits import is_digits, is_dotted
 from .errors import unlike
-from .record import NamedTuple
 
 KNOWN = "known"
 ABSENT = "absent"

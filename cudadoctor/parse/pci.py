@@ -12,9 +12,10 @@ A card shows more functions than its GPU: sound (0x0403..), USB (0x0c03..); an H
 
 from __future__ import annotations
 
+from cudadoctor.model.record import NamedTuple
+
 from .digits import is_digits, is_dotted
 from .errors import unlike
-from .record import NamedTuple
 
 NVIDIA_VENDOR = 0x10DE
 

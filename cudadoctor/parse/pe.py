@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import struct
 
+from cudadoctor.model.record import NamedTuple
+
 from .errors import unlike
 from .fatbin import FatbinArchs, Reader, read_fatbins
-from .record import NamedTuple
 
 _MACHINES = {0x8664: "x86_64", 0x14C: "x86", 0xAA64: "aarch64"}
 _MOST_IMPORTS = 512

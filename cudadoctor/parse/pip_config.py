@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 
 _LISTS = ("extra-index-url", "find-links", "constraint", "trusted-host")
 

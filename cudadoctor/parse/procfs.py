@@ -25,9 +25,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from cudadoctor.model.record import NamedTuple
+
 from .digits import is_digits
 from .errors import unlike
-from .record import NamedTuple
 
 
 def parse_meminfo(text: str) -> dict[str, int]:

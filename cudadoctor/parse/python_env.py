@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import re
 
+from cudadoctor.model.record import NamedTuple
+
 from .digits import is_dotted, leading_dotted
 from .errors import unlike
-from .record import NamedTuple
 
 
 class PyvenvCfg(NamedTuple):

@@ -19,8 +19,9 @@ and sometimes a second line
 
 from __future__ import annotations
 
+from cudadoctor.model.record import NamedTuple
+
 from .errors import unlike
-from .record import NamedTuple
 
 
 def parse_efi_flag(data: bytes) -> bool:

@@ -15,8 +15,9 @@ others.
 
 from __future__ import annotations
 
+from cudadoctor.model.record import NamedTuple
+
 from .errors import unlike
-from .record import NamedTuple
 
 _WORDS: dict[str, bool | None] = {"True": True, "False": False, "None": None}
 

@@ -12,9 +12,10 @@ Strings stay strings: nothing here throws a leading zero or a local version away
 
 from __future__ import annotations
 
+from cudadoctor.model.record import NamedTuple
+
 from .digits import is_dotted, leading_dotted
 from .errors import unlike
-from .record import NamedTuple
 
 Numbers = tuple[int, ...]
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cudadoctor.model.record import NamedTuple
+
 from .digits import is_digits
-from .record import NamedTuple
 
 INDEX = "index"
 UUID = "uuid"

@@ -26,8 +26,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from cudadoctor.model.record import NamedTuple
+
 from .errors import unlike
-from .record import NamedTuple
 
 # Well-known plans (Microsoft's GUID constants GUID_TYPICAL_POWER_SAVINGS, GUID_MIN_POWER_SAVINGS,
 # GUID_MAX_POWER_SAVINGS; the last is

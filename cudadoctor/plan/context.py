@@ -10,7 +10,7 @@ from cudadoctor.derive.case import Case
 from cudadoctor.derive.driver import numbering
 from cudadoctor.matrix import Distribution, Matrix
 from cudadoctor.model import Facts, ParseError
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.plan import validate
 from cudadoctor.plan.plan import Options
@@ -72,7 +72,7 @@ class Context:
 
     def text(self, argv: Sequence[str]) -> str:
         """A command inside a sentence."""
-        return quote(argv, self.shell)
+        return quote(argv, self.shell, home=True)
 
     @property
     def distribution(self) -> Optional[Distribution]:

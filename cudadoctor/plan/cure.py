@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.model import INFO, POSSIBLE, Facts, FixStep, Outcome, ParseError, Remedy
+from cudadoctor.model import INFO, POSSIBLE, WARNING, Facts, FixStep, Outcome, ParseError, Remedy
 from cudadoctor.model.report import Report
 from cudadoctor.parse.versions import split_local
 from cudadoctor.plan.context import Context
@@ -39,7 +38,7 @@ def cure(report: Report, matrix: Matrix, options: Options, strict: bool) -> Plan
     # Which Python it will be decides which torch: what makes the environment is spelled out first.
     for outcome in sorted(findings, key=lambda o: not any(_is(fix, "use-python") for fix in o.fixes)):
         drafts = [step for fix in outcome.fixes for step in _spelled_out(fix, outcome, context, strict)]
-        (advice if outcome.severity == INFO else steps).extend(drafts)
+        (advice if _is_advice(outcome) else steps).extend(drafts)
     if wished(options) and not any(step.step.id == "install-torch" for step in steps) and not _has(context):
         steps.extend(install_torch(context))
     ordered = arrange(steps, findings)
@@ -70,6 +69,11 @@ def cure_planned(wanted: Need, facts: Facts, matrix: Matrix, options: Options) -
         major = int(resolution.choice.cuda.partition(".")[0])
         steps.extend(update_driver(context, minimum_cuda_major=major))
     return Plan(arrange(steps), (), resolution, context.shell)
+
+
+def _is_advice(outcome: Outcome) -> bool:
+    """A hint, or a warning that may be none: nothing is broken without it."""
+    return outcome.severity == INFO or (outcome.severity == WARNING and outcome.certainty == POSSIBLE)
 
 
 def _is(fix: object, kind: str) -> bool:
@@ -121,7 +125,7 @@ def _owned(step: Draft, outcome: Outcome) -> Draft:
     inner = step.step
     # What is only possible is not acted on by itself.
     safety = CAREFUL if outcome.certainty == POSSIBLE and inner.safety == SAFE else inner.safety
-    return step._replace(step=replace(inner, safety=safety, mends=tuple(dict.fromkeys((*inner.mends, outcome.rule)))))
+    return step._replace(step=inner._replace(safety=safety, mends=tuple(dict.fromkeys((*inner.mends, outcome.rule)))))
 
 
 def arrange(drafts: Sequence[Draft], findings: Iterable[Outcome] = ()) -> tuple[FixStep, ...]:
@@ -163,9 +167,7 @@ def _merged(first: Draft, second: Draft) -> Draft:
     sentences = [one.instructions]
     if one.kind == "reboot" and two.instructions not in one.instructions:
         sentences.append(two.instructions)
-    step = replace(
-        one,
-        needs=tuple(dict.fromkeys((*one.needs, *two.needs))),
+    step = one._replace(needs=tuple(dict.fromkeys((*one.needs, *two.needs))),
         effect={**one.effect, **two.effect} if one.argv == two.argv else {**two.effect, **one.effect},
         mends=tuple(dict.fromkeys((*one.mends, *two.mends))),
         instructions=" ".join(sentence for sentence in sentences if sentence),
@@ -181,5 +183,5 @@ def _unique(steps: Iterable[FixStep]) -> tuple[FixStep, ...]:
     for step in steps:
         count = seen.get(step.id, 0) + 1
         seen[step.id] = count
-        result.append(step if count == 1 else replace(step, id=f"{step.id}-{count}"))
+        result.append(step if count == 1 else step._replace(id=f"{step.id}-{count}"))
     return tuple(result)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from cudadoctor.model import FixStep
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 
 # Phases, in the order in which a person takes them: what the job or container lacks decides everything after it; what
 # needs a reboot comes before the one reboot; packages come after it, since they are chosen for the driver that is then.
@@ -22,6 +21,7 @@ PYTHON = 50
 PIP = 52
 REMOVE = 55
 PACKAGES = 60
+MEMORY = 66
 SETTING = 70
 BY_HAND = 80
 
@@ -38,17 +38,17 @@ class Draft(NamedTuple):
     covers: frozenset[str] = frozenset()
 
     def with_effect(self, effect: Mapping[str, Any]) -> Draft:
-        return self._replace(step=replace(self.step, effect={**self.step.effect, **effect}))
+        return self._replace(step=self.step._replace(effect={**self.step.effect, **effect}))
 
     def with_why(self, why: str) -> Draft:
         """The same step, with a sentence before its instructions."""
         sentence = why if why.endswith((".", ":", "!", "?")) else why + "."
         text = f"{sentence[0].upper()}{sentence[1:]} {self.step.instructions}".strip()
-        return self._replace(step=replace(self.step, instructions=text))
+        return self._replace(step=self.step._replace(instructions=text))
 
     def with_note(self, note: str) -> Draft:
         """The same step, with a sentence after its instructions."""
-        return self._replace(step=replace(self.step, instructions=f"{self.step.instructions} {note}".strip()))
+        return self._replace(step=self.step._replace(instructions=f"{self.step.instructions} {note}".strip()))
 
 
 def draft(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Optional
 
 from cudadoctor.model import Facts, FixStep
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import Report
-from cudadoctor.parse.record import NamedTuple
 from cudadoctor.plan.shell import shell_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.errors import ParseError
-from cudadoctor.parse.record import NamedTuple
 from cudadoctor.parse.torch_version import parse_torch_version
 from cudadoctor.probes.paths import is_folder, names_in, paths
 from cudadoctor.probes.python_layout import NOT_PYTHON, TOOL, Environment, python_of_prefix, read_environment

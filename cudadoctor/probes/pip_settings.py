@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.pip_config import (
     IndexSettings,
     parse_pip_config,
@@ -15,7 +16,6 @@ from cudadoctor.parse.pip_config import (
     parse_uv_config,
     without_credentials,
 )
-from cudadoctor.parse.record import NamedTuple
 from cudadoctor.probes.api import EVERYWHERE, Probe
 from cudadoctor.probes.paths import home, paths
 from cudadoctor.probes.patient import patient

@@ -6,9 +6,9 @@ import re
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.host_compiler import parse_host_compiler
 from cudadoctor.parse.nvcc import parse_nvcc, parse_version_json, parse_version_txt, release_of_folder
-from cudadoctor.parse.record import NamedTuple
 from cudadoctor.probes.api import EVERYWHERE, Probe
 from cudadoctor.probes.paths import names_in, paths
 from cudadoctor.probes.patient import patient

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 from cudadoctor.model import Fact, Facts
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 
 GIB = 1 << 30
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 
 # Words of the first column, by what they say. The 256-colour tones have a contrast of 4:1 or more (4.5:1 for most)
 # on white and on black alike; of the 16 named colours, yellow and cyan cannot be read on white, so they are not used.

@@ -18,8 +18,8 @@ from cudadoctor.model import (
     Outcome,
 )
 from cudadoctor.model.outcome import SEVERITIES
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import EXIT_UNUSABLE, rank
-from cudadoctor.parse.record import NamedTuple
 from cudadoctor.render.chain import CHAIN, Described, Link, subject_of
 from cudadoctor.render.sentences import home_of, ok_sentence, shown_value
 from cudadoctor.render.steps import step_lines

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.model import FixStep
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import Report
-from cudadoctor.parse.record import NamedTuple
 from cudadoctor.render.style import Style
 
 

@@ -10,7 +10,7 @@ from typing import Optional
 
 from cudadoctor.matrix import Build, Matrix, TorchRelease
 from cudadoctor.matrix.versions import Numbers, numbers
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies, split_local
 from cudadoctor.resolve.need import (
     BY_COMPANION,
@@ -231,7 +231,8 @@ def companion_version(name: str, build: Build, release: TorchRelease, matrix: Ma
     twin = first.build(build.variant, build.platform)
     if twin is None or (not twin.seen and twin.torch != build.torch):
         return None
-    return version + (f"+{twin.local}" if twin.local else "")
+    tagged = twin.local is not None and name not in first.companions_untagged
+    return version + (f"+{twin.local}" if tagged else "")
 
 
 def _first_release_with(name: str, version: str, matrix: Matrix) -> Optional[TorchRelease]:

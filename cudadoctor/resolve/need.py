@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 
 # What is known of the GPUs and of the driver.
 PRESENT = "present"

@@ -45,7 +45,7 @@ def judge(case: Case) -> Outcome:
     # A list as PATH has it, mostly of CUDA_HOME=$CUDA_HOME:/usr/local/cuda.
     listed = [part for part in path.split(":") if part] if case.value("system.os") != "windows" else []
     what = "which holds no nvcc" if entry.get("exists") else "which does not exist"
-    if not entry.get("exists") and ":" in path:
+    if not entry.get("exists") and listed and listed != [path]:
         what = "a list, where one folder is wanted"
     severity = INFO if entry.get("exists") else WARNING
     if real:

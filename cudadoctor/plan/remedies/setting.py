@@ -8,7 +8,7 @@ from typing import Any, Optional
 from cudadoctor.model import ParseError
 from cudadoctor.plan import validate
 from cudadoctor.plan.context import Context
-from cudadoctor.plan.draft import BY_HAND, CAREFUL, JOB, KERNEL, SETTING, SYSTEM, Draft, draft
+from cudadoctor.plan.draft import BY_HAND, CAREFUL, JOB, KERNEL, MEMORY, SETTING, SYSTEM, Draft, draft
 from cudadoctor.plan.remedies.driver import answering_effect, nodes_effect
 from cudadoctor.plan.shell import POSIX, quote
 
@@ -166,7 +166,7 @@ def add_swap(context: Context, size: int, path: str = "/swapfile") -> list[Draft
     devices = [*context.facts.value("memory.swap_devices", []), {"path": file, "kind": "file", "size": amount * GIB}]
     return [
         draft(
-            SYSTEM,
+            MEMORY,
             "add-swap",
             f"Add a swap file of {amount} GiB",
             "setting",
@@ -208,7 +208,7 @@ def enlarge_shm(context: Context, size: int) -> list[Draft]:
         ]
     return [
         draft(
-            SYSTEM,
+            MEMORY,
             "enlarge-shm",
             f"Enlarge /dev/shm to {amount} GiB",
             "setting",

@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from cudadoctor.plan import validate
 from cudadoctor.plan.context import Context
-from cudadoctor.plan.draft import CAREFUL, DRIVER, JOB, REMOVE, SAFE, SETTING, SYSTEM, Draft, draft
+from cudadoctor.plan.draft import CAREFUL, DRIVER, JOB, MEMORY, REMOVE, SAFE, SETTING, Draft, draft
 from cudadoctor.resolve import fitting_branch
 
 DOWNLOADS = "https://www.nvidia.com/drivers"
@@ -188,7 +188,7 @@ def enlarge_page_file(context: Context, size: Optional[int] = None) -> list[Draf
     room = f" The disk needs some {max(1, wanted >> 30)} GiB of free room." if wanted else ""
     return [
         draft(
-            SYSTEM,
+            MEMORY,
             "enlarge-page-file",
             "Let Windows manage the size of the page file",
             "setting",

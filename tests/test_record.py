@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from cudadoctor.parse.record import NamedTuple
+from cudadoctor.model.record import NamedTuple
 
 
 class Quick(NamedTuple):
