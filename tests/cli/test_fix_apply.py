@@ -130,6 +130,13 @@ def test_anything_else_does_not(patient: Patient, key: str) -> None:
     assert patient.venv.torch_build() == ("2.6.0+cpu", None)
 
 
+def test_ctrl_c_at_a_question_tells_what_was_done(patient: Patient) -> None:
+    status, screen = patient.typed(["\x03"])
+    assert status == 130
+    assert "not done  Install torch 2.6.0+cu126" in screen
+    assert patient.venv.torch_build() == ("2.6.0+cpu", None)
+
+
 def test_print_asks_nothing_on_a_terminal_either(patient: Patient) -> None:
     status, screen = patient.typed([], "--print")
     assert status == 1 and installs(screen) and "[y/N]" not in screen

@@ -95,9 +95,7 @@ def test_hostile_words_pass_through_sh_unharmed() -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    st.lists(st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), max_size=8), min_size=1)
-)
+@given(st.lists(st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), max_size=8), min_size=1))
 def test_any_words_pass_through_sh_unharmed(words: list[str]) -> None:
     assert through_sh(words) == words
 

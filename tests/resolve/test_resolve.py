@@ -299,6 +299,13 @@ class TestCompanions:
         assert found.choice is not None
         assert dict(found.choice.companions) == {"torchvision": "0.29.1+cu126", "torchaudio": "2.11.0+cu126"}
 
+    def test_one_whose_tag_nobody_knows_is_pinned_without(self) -> None:
+        """torchaudio 2.11.1 is one pure wheel: `==2.11.1` brings it, whatever the index calls it."""
+        found = answer(machine("RTX 4090", driver="580.95.05", companions=("torchaudio",)))
+        assert found.choice is not None
+        assert dict(found.choice.companions) == {"torchaudio": "2.11.1"}
+        assert found.choice.replaces_by_name == ("torchaudio",)
+
     def test_welcome_ones_change_nothing(self) -> None:
         need = machine("RTX 4090", driver="580.95.05")
         assert chosen(need._replace(welcome=("torchvision",))) == chosen(need)

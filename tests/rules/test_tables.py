@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
+from cudadoctor.derive.case import Case
 from cudadoctor.matrix import load_matrix
 from cudadoctor.model import FAIL, PASS, SKIP, UNDECIDED, FixStep
 from cudadoctor.model.outcome import BLAMES, CERTAINTIES, SEVERITIES, Outcome
 from cudadoctor.rules import rule_files, rule_module, rule_of
-from cudadoctor.derive.case import Case
 from cudadoctor.testing import RuleCase, container, linux, windows, wsl
 
 HERE = Path(__file__).parent
