@@ -137,7 +137,7 @@ def remove_library(context: Context, paths: Sequence[str], package: str = "") ->
     for path in gone:
         steps.append(
             draft(
-                SETTING,
+                KERNEL,  # before a driver is installed, which may bring the path anew
                 "set-aside-" + path.rpartition("/")[2][:40],
                 f"Set {path} aside",
                 "setting",
