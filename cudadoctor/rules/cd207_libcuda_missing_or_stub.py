@@ -74,7 +74,7 @@ def judge(case: Case) -> Outcome:
             certainty=CERTAIN,
             blame=ENVIRONMENT if first.get("found_by") == "LD_LIBRARY_PATH" else None,
             data={"path": first.get("path"), "kind": first.get("kind")},
-            fixes=(_take_away(case, first),) if good else (_take_away(case, first), _bring_back(case)),
+            fixes=_cure(case, first, good),
             not_helping=("installing torch again: the library is the driver's",),
         )
     if first is not None:
@@ -101,10 +101,17 @@ def judge(case: Case) -> Outcome:
     )
 
 
-def _take_away(case: Case, entry: dict[str, Any]) -> Fix:
+def _cure(case: Case, first: dict[str, Any], good: list[dict[str, Any]]) -> tuple[Fix, ...]:
+    if good:
+        return (_take_away(first, good),)
+    if first.get("kind") == "dangling":
+        return (_bring_back(case),)
+    return (_take_away(first, _BROUGHT_BACK), _bring_back(case))
+
+
+def _take_away(entry: dict[str, Any], rest: list[dict[str, Any]]) -> Fix:
     path = str(entry.get("path"))
     folder = path.rpartition("/")[0]
-    rest = [other for other in case.value("driver.libcuda", []) if other.get("path") != path]
     if entry.get("found_by") == "LD_LIBRARY_PATH":
         return Remedy(
             "change-variable", {"name": "LD_LIBRARY_PATH", "without": [folder], "effect": {"driver.libcuda": rest}}
@@ -125,16 +132,18 @@ def _take_away(case: Case, entry: dict[str, Any]) -> Fix:
     return Remedy("remove-library", {"paths": [path], "effect": {"driver.libcuda": rest}})
 
 
+# What the loader finds once the driver's own is there, wherever that is.
+_BROUGHT_BACK: list[dict[str, Any]] = [
+    {
+        "path": "/usr/lib/libcuda.so.1",
+        "real_path": "/usr/lib/libcuda.so.1",
+        "found_by": "ld.so.cache",
+        "kind": "driver",
+        "version": None,
+    }
+]
+
+
 def _bring_back(case: Case) -> Fix:
-    library = [
-        {
-            "path": "/usr/lib/libcuda.so.1",
-            "real_path": "/usr/lib/libcuda.so.1",
-            "found_by": "ld.so.cache",
-            "kind": "driver",
-            "version": None,
-        }
-    ]
-    if in_container(case):
-        return Remedy("run-container-with-gpu", {"effect": {"driver.libcuda": library}})
-    return Remedy("install-driver", {"effect": {"driver.libcuda": library}})
+    kind = "run-container-with-gpu" if in_container(case) else "install-driver"
+    return Remedy(kind, {"effect": {"driver.libcuda": _BROUGHT_BACK}})

@@ -79,7 +79,7 @@ def _no_build_has_code_for_any(case: Case) -> bool:
         build
         for release in case.matrix.torch_releases()
         for build in release.builds(platform)
-        if build.cuda is not None
+        if build.cuda is not None and build.seen and not build.archs_guessed
     ]
     own = {capability.get() for capability in capabilities}
     return bool(builds) and all(

@@ -53,6 +53,11 @@ CASES = [
         "nothing but a link that leads nowhere",
         linux().set({"driver.libcuda": [library(DRIVERS, "dangling")]}),
         says="a link that leads nowhere",
+        fix="install-driver",
+    ),
+    fails(
+        "nothing but an empty file",
+        linux().set({"driver.libcuda": [library(DRIVERS, "empty")]}),
         fix=["remove-library", "install-driver"],
     ),
     fails(
