@@ -1,0 +1,58 @@
+"""CD401: Pythons that no torch release has a wheel for."""
+
+from __future__ import annotations
+
+from cudadoctor.testing import GONE, Machine, fails, linux, passes, skips, unknown_when, windows
+
+RULE = "CD401"
+
+FRESH = linux().no_torch()
+MAC = FRESH.set({"system.os": "darwin", "system.arch": "arm64", "system.libc": GONE, "system.glibc": GONE})
+
+
+def free_threaded(version: str, machine: Machine = FRESH) -> Machine:
+    return machine.python(version).set({"python.free_threaded": True})
+
+
+CASES = [
+    passes("torch is there", linux()),
+    passes("torch is there, for a Python that the matrix does not know", linux().python("3.19.0")),
+    passes("Python 3.12", FRESH, says="has wheels for Python 3.12"),
+    passes("an old one has old releases", FRESH.python("3.8.18"), says="has wheels for Python 3.8"),
+    passes("the newest that has any", FRESH.python("3.15.0")),
+    passes("free-threaded 3.14", free_threaded("3.14.0"), says="Python 3.14t"),
+    passes("Windows", windows().no_torch()),
+    passes("ARM", FRESH.set({"system.arch": "aarch64"})),
+    passes("macOS", MAC),
+    fails(
+        "older than every wheel",
+        FRESH.python("3.6.9"),
+        says=["no torch release has a wheel for Python 3.6 on linux-x86_64", "3.8 to 3.15"],
+        severity="error",
+        certainty="certain",
+        blame="environment",
+        fix="use-python",
+    ),
+    fails(
+        "newer than the matrix: there may be wheels by now",
+        FRESH.python("3.16.0"),
+        says="no torch release that cudadoctor knows has a wheel for Python 3.16",
+        certainty="likely",
+        fix="use-python",
+    ),
+    fails("a free-threaded one that never had any", free_threaded("3.12.0"), says="Python 3.12t"),
+    fails("a new Python on an old kind of Mac", MAC.set({"system.arch": "x86_64"}).python("3.13.1")),
+    fails(
+        "PyPy",
+        FRESH.set({"python.implementation": "PyPy", "python.version": "3.10.14"}),
+        says="PyPy has no torch wheels: they are for CPython",
+        certainty="certain",
+        fix="use-python",
+    ),
+    skips("no Python at all", FRESH.set({"python.version": GONE, "python.executable": GONE})),
+    unknown_when("which Python it is", FRESH.unknown("python.version")),
+    unknown_when(
+        "a platform without any wheels in the matrix", FRESH.set({"system.arch": "riscv64"}), says="linux-riscv64"
+    ),
+    unknown_when("whether torch is there, with a Python of no wheel", FRESH.python("3.16.0").unknown("torch.version")),
+]
