@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from cudadoctor import __version__
-from cudadoctor.cli._input import Machine, read_facts
+from cudadoctor.cli._input import Machine, Reading, begin_reading
 from cudadoctor.cli._words import InputError, pair, rule_id, rule_ids
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import MatrixError, load_matrix
@@ -28,14 +28,20 @@ def view_of(
     unknown_ok: bool = False,
     retry_code: Optional[int] = None,
     style: Optional[Style] = None,
+    reading: Optional[Reading] = None,
 ) -> View:
-    """Examines and judges the machine that the options mean."""
-    selected = rule_ids(select) if select else None
-    ignored = {}
-    for text in ignore:
-        word, reason = pair("--ignore", text, "ID=REASON, and the reason is shown in the report")
-        ignored[rule_id(word)] = reason
-    facts = read_facts(machine)
+    """Examines and judges the machine that the options mean; `reading` is an examination that was begun already."""
+    try:
+        selected = rule_ids(select) if select else None
+        ignored = {}
+        for text in ignore:
+            word, reason = pair("--ignore", text, "ID=REASON, and the reason is shown in the report")
+            ignored[rule_id(word)] = reason
+    except InputError:
+        if reading is not None:
+            reading.stop()
+        raise
+    facts = (reading or begin_reading(machine)).facts()
     try:
         matrix = load_matrix()
     except MatrixError as error:

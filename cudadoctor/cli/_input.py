@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from cudadoctor.cli._words import InputError, nearest, pair
 from cudadoctor.model import ABSENT, KNOWN, Fact, Facts, ParseError, absent, known, unknown
@@ -40,39 +40,65 @@ class Machine(NamedTuple):
         return self.is_live and not self.assume
 
 
+class Reading(NamedTuple):
+    """Facts that are being read: `facts()` waits for them, `stop()` leaves them be."""
+
+    facts: Callable[[], Facts]
+    stop: Callable[[], None]
+
+
 def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
     """The facts that the options ask for, or InputError. `record`: a folder in which the live machine is kept."""
+    return begin_reading(machine, record).facts()
+
+
+def begin_reading(machine: Machine, record: Optional[str] = None) -> Reading:
+    """Starts what `read_facts` does: a live machine is looked at, in a process of its own, while the caller loads what
+    it will judge with. Call it before anything heavy is imported."""
     if machine.facts_file is not None:
         for option, value in (("--replay", machine.replay), ("--python", machine.python), ("--record", record)):
             if value is not None:
                 raise InputError(f"{option} looks at a machine, and --facts gives what was seen on one: use either")
         facts = facts_from_file(machine.facts_file)
+        reading = Reading(lambda: facts, lambda: None)
     else:
         if machine.replay is not None and record is not None:
             raise InputError("--record keeps what this machine answers, and --replay is a machine already recorded")
-        facts = _examine(machine, record)
-    return _with_node(assumed(facts, machine.assume), machine.node)
+        reading = _begin_examination(machine, record)
+    return reading._replace(facts=lambda: _with_node(assumed(reading.facts(), machine.assume), machine.node))
 
 
-def _examine(machine: Machine, record: Optional[str]) -> Facts:
-    from cudadoctor.probes.examine import RUN_SECONDS, examine, live_system
+def _begin_examination(machine: Machine, record: Optional[str]) -> Reading:
+    from cudadoctor.probes.examine import RUN_SECONDS, begin, live_system
     from cudadoctor.probes.patient import check_asked_python
     from cudadoctor.system import RecordingSystem, ReplaySystem
 
+    recording = None
     try:
         if machine.replay is not None:
             system: System = ReplaySystem(machine.replay, machine.python)
         else:
             system = live_system(RUN_SECONDS if machine.timeout is None else machine.timeout, machine.python)
         check_asked_python(system)
-        if record is None:
-            return examine(system)
-        recording = RecordingSystem(system)
-        facts = examine(recording)
-        recording.write(record)
-        return facts
+        if record is not None:
+            from cudadoctor.system.record import check_target
+
+            check_target(record)
+            system = recording = RecordingSystem(system)
+        examination = begin(system)
     except ParseError as error:
         raise InputError(str(error)) from None
+
+    def facts() -> Facts:
+        try:
+            found = examination.facts()
+            if recording is not None and record is not None:
+                recording.write(record)
+            return found
+        except ParseError as error:
+            raise InputError(str(error)) from None
+
+    return Reading(facts, examination.close)
 
 
 def assumed(facts: Facts, assumptions: Sequence[str]) -> Facts:

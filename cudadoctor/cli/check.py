@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 import click
 
-from cudadoctor.cli._input import Machine
+from cudadoctor.cli._input import Machine, begin_reading
 from cudadoctor.cli._options import machine_options, output_option, text_options
 from cudadoctor.render.formats import FORMATS
 
@@ -44,11 +44,13 @@ def command(
 
     Exit status: 0 nothing found, 1 findings, 2 unusable input or a bug, 3 undecided.
     """
+    chosen = Machine(**machine)
+    reading = begin_reading(chosen)
+    # Whatever judges and prints is loaded while the machine is being looked at.
     from cudadoctor.cli import _diagnosis, _output, _private
     from cudadoctor.render.formats import render
 
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
-    chosen = Machine(**machine)
-    view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, style)
+    view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, style, reading)
     _output.write(render(form, _private.private(view) if chosen.is_live else view), output)
     ctx.exit(view.exit)

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, Facts
+from cudadoctor.model.record import NamedTuple
 
 USER = "user"
 OTHER_USER = "other"
@@ -47,39 +48,73 @@ _SYSTEM_FOLDERS = (
     "c:\\windows\\", "c:\\program files",
 )  # fmt: skip
 
-_SECRET_VARIABLE = re.compile(r"(?i)(token|secret|passw|credential|api_?key|access_?key|private|auth)")
-_ADDRESS_VARIABLE = re.compile(r"(?i)(^ssh_|_addr$|_ip$|_host$|^display$)")
+_SECRET_VARIABLE = r"(?i)(token|secret|passw|credential|api_?key|access_?key|private|auth)"
+_ADDRESS_VARIABLE = r"(?i)(^ssh_|_addr$|_ip$|_host$|^display$)"
 
-_HOMES = re.compile(r"(/home/|/Users/)([^/\s:;,\"'\\]+)")
-_WINDOWS_HOMES = re.compile(r"([A-Za-z]:[\\/]+Users[\\/]+)([^\\/:*?\"<>|\r\n;]+)", re.IGNORECASE)
+# Expressions stand as texts: most runs need none of them, and re keeps those that it has compiled.
+_HOMES = r"(/home/|/Users/)([^/\s:;,\"'\\]+)"
+_WINDOWS_HOMES = r"(?i)([A-Za-z]:[\\/]+Users[\\/]+)([^\\/:*?\"<>|\r\n;]+)"
 _NO_HOMES = frozenset((USER, OTHER_USER, "linuxbrew", "Shared", "Public", "Default", "All Users", "conda"))
 
-_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://)[^/\s@\"']+@"), r"\1"),
-    (re.compile(r"(?i)([?&](?:token|key|sig|signature|password|access_token|auth|secret)=)[^&\s\"']+"), r"\1" + HIDDEN),
-    (
-        re.compile(
-            r"\b(?:hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w\-]{16,}|"
-            r"AKIA[0-9A-Z]{16}|xox[abprs]-[\w\-]{10,}|sk-[A-Za-z0-9\-_]{20,}|pypi-[\w\-]{20,})"
-        ),
-        HIDDEN,
+
+class _Pattern(NamedTuple):
+    """What to replace by what. `hints`: a text with none of them (lower case) holds no match; `colons` and `dots`: nor
+    does one with fewer of these. They spare nearly every text the expression, and the expression its compilation."""
+
+    expression: str
+    replacement: str
+    hints: tuple[str, ...] = ()
+    colons: int = 0
+    dots: int = 0
+
+    def applied(self, text: str, lowered: str) -> str:
+        if self.hints and not any(hint in lowered for hint in self.hints):
+            return text
+        if text.count(":") < self.colons or text.count(".") < self.dots:
+            return text
+        return re.sub(self.expression, self.replacement, text)  # re keeps what it has compiled
+
+
+_PATTERNS = (
+    _Pattern(r"([A-Za-z][A-Za-z0-9+.\-]*://)[^/\s@\"']+@", r"\1", ("://",)),
+    _Pattern(
+        r"(?i)([?&](?:token|key|sig|signature|password|access_token|auth|secret)=)[^&\s\"']+",
+        r"\1" + HIDDEN,
+        ("token=", "key=", "sig=", "signature=", "password=", "auth=", "secret="),
     ),
-    (re.compile(r"(?i)(\bserial(?: ?number)?\"?\s*[:=]\s*\"?)[^\s\",;]+"), r"\g<1>" + HIDDEN),
-    (re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])"), MAC),
+    _Pattern(
+        r"\b(?:hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w\-]{16,}|"
+        r"AKIA[0-9A-Z]{16}|xox[abprs]-[\w\-]{10,}|sk-[A-Za-z0-9\-_]{20,}|pypi-[\w\-]{20,})",
+        HIDDEN,
+        ("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "xox", "sk-", "pypi-"),
+    ),
+    _Pattern(r"(?i)(\bserial(?: ?number)?\"?\s*[:=]\s*\"?)[^\s\",;]+", r"\g<1>" + HIDDEN, ("serial",)),
+    _Pattern(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])", MAC, colons=5),
     # An address after ://, @, "inet " or "addr:", or before :/ and :port.
-    (re.compile(r"(?i)((?:://|@|\binet6? |\baddr[:=] ?))(?:\d{1,3}\.){3}\d{1,3}\b"), r"\g<1>" + ADDRESS),
-    (re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?=:(?:/|\d))"), ADDRESS),
-    (re.compile(r"(?i)(://)\[[0-9a-f:.%\w]+\]"), r"\g<1>" + ADDRESS),
+    _Pattern(
+        r"(?i)((?:://|@|\binet6? |\baddr[:=] ?))(?:\d{1,3}\.){3}\d{1,3}\b",
+        r"\g<1>" + ADDRESS,
+        ("://", "@", "inet", "addr"),
+        dots=3,
+    ),
+    _Pattern(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?=:(?:/|\d))", ADDRESS, colons=1, dots=3),
+    _Pattern(r"(?i)(://)\[[0-9a-f:.%\w]+\]", r"\g<1>" + ADDRESS, ("://[",)),
     # journalctl and syslog: "Mar 10 09:15:02 node7 kernel: ..."
-    (re.compile(r"(?m)^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )\S+( \S+?(?:\[\d+\])?: )"), r"\g<1>" + HOST + r"\g<2>"),
-    (re.compile(r"(?m)^(\d{4}-\d\d-\d\dT[\d:.,+\-Z]+ )\S+( \S+?(?:\[\d+\])?: )"), r"\g<1>" + HOST + r"\g<2>"),
+    _Pattern(
+        r"(?m)^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )\S+( \S+?(?:\[\d+\])?: )",
+        r"\g<1>" + HOST + r"\g<2>",
+        colons=3,
+    ),
+    _Pattern(
+        r"(?m)^(\d{4}-\d\d-\d\dT[\d:.,+\-Z]+ )\S+( \S+?(?:\[\d+\])?: )", r"\g<1>" + HOST + r"\g<2>", colons=3
+    ),
 )
-_UUID = re.compile(r"\b(GPU|MIG)-([0-9a-fA-F]{6,8}(?:-[0-9a-fA-F]{4,12}){0,4})(?![\w-])")
-_MOUNT_SERVER = re.compile(r"(?m)(?<=\s)[A-Za-z0-9.\-]{2,}:(?=/[^/])")
+_UUID = r"\b(GPU|MIG)-([0-9a-fA-F]{6,8}(?:-[0-9a-fA-F]{4,12}){0,4})(?![\w-])"
+_MOUNT_SERVER = r"(?m)(?<=\s)[A-Za-z0-9.\-]{2,}:(?=/[^/])"
 
 
 # A row of nvidia-smi's process list: GPU, instances, process id and kind, then the program's name and its memory.
-_SMI_PROCESS = re.compile(
+_SMI_PROCESS = (
     r"^(\|\s+\d+\s+(?:(?:N/A|\d+)\s+){0,2}\d+\s+[A-Z](?:\+[A-Z])*\s+)(\S.*?)(\s+(?:\d+MiB|N/A|ERR!)\s*\|)$"
 )
 
@@ -99,17 +134,18 @@ class Redactor:
         telling = {host for host in hosts if len(host) > 3 and host.lower() not in _NO_NAMES}
         self._hosts = sorted(telling, key=len, reverse=True)
         self._uuids: dict[str, int] = {}
-        self._name_in_path: Optional[re.Pattern[str]] = None
-        if self._names:
-            names_pattern = "|".join(re.escape(name) for name in self._names)
-            longer = "|".join(re.escape(name) for name in self._names if len(name) >= 4)
-            more = rf"|(?:{longer})(?=[-_.])" if longer else ""
-            ending = r"(?=[/\\\s:;,\"')\]]|$)"
-            self._name_in_path = re.compile(rf"(?<=[/\\])(?:(?:{names_pattern}){ending}{more})")
-        self._host_pattern: Optional[re.Pattern[str]] = None
-        if self._hosts:
-            hosts_pattern = "|".join(re.escape(host) for host in self._hosts)
-            self._host_pattern = re.compile(rf"(?<![A-Za-z0-9\-])(?:{hosts_pattern})(?![A-Za-z0-9\-])")
+
+    def _name_in_path(self) -> str:
+        """An expression for the names as parts of paths."""
+        names_pattern = "|".join(re.escape(name) for name in self._names)
+        longer = "|".join(re.escape(name) for name in self._names if len(name) >= 4)
+        more = rf"|(?:{longer})(?=[-_.])" if longer else ""
+        ending = r"(?=[/\\\s:;,\"')\]]|$)"
+        return rf"(?<=[/\\])(?:(?:{names_pattern}){ending}{more})"
+
+    def _host_pattern(self) -> str:
+        hosts_pattern = "|".join(re.escape(host) for host in self._hosts)
+        return rf"(?<![A-Za-z0-9\-])(?:{hosts_pattern})(?![A-Za-z0-9\-])"
 
     @classmethod
     def of_this_machine(cls) -> Redactor:
@@ -135,20 +171,24 @@ class Redactor:
         """A path, or a text with paths in it: names of people."""
         if self._home is not None and self._home in path:
             path = re.sub(re.escape(self._home) + r"(?![\w.-])", lambda _: self._neutral_home(), path)
-        path = _HOMES.sub(self._neutral, path)
-        path = _WINDOWS_HOMES.sub(self._neutral, path)
-        if self._name_in_path is not None:
-            path = self._name_in_path.sub(lambda match: self._named(match), path)
+        if "/home/" in path or "/Users/" in path:
+            path = re.sub(_HOMES, self._neutral, path)
+        if ":" in path and "users" in path.lower():
+            path = re.sub(_WINDOWS_HOMES, self._neutral, path)
+        if any(name in path for name in self._names):
+            path = re.sub(self._name_in_path(), self._named, path)
         return path
 
     def text(self, text: str) -> str:
         """Any text."""
         text = self.path(text)
-        for pattern, replacement in _PATTERNS:
-            text = pattern.sub(replacement, text)
-        text = _UUID.sub(self._uuid, text)
-        if self._host_pattern is not None:
-            text = self._host_pattern.sub(HOST, text)
+        lowered = text.lower()
+        for pattern in _PATTERNS:
+            text = pattern.applied(text, lowered)
+        if "GPU-" in text or "MIG-" in text:
+            text = re.sub(_UUID, self._uuid, text)
+        if any(host in text for host in self._hosts):
+            text = re.sub(self._host_pattern(), HOST, text)
         return text
 
     def value(self, value: str) -> str:
@@ -156,15 +196,15 @@ class Redactor:
         return USER if value in self._names else self.text(value)
 
     def variable(self, name: str, value: str) -> str:
-        if _SECRET_VARIABLE.search(name):
+        if re.search(_SECRET_VARIABLE, name):
             return HIDDEN
-        if _ADDRESS_VARIABLE.search(name):
+        if re.search(_ADDRESS_VARIABLE, name):
             value = re.sub(r"(?:\d{1,3}\.){3}\d{1,3}", ADDRESS, value)
         return self.value(value)
 
     def mounts(self, text: str) -> str:
         """A list of mounts: network file systems name their server."""
-        return _MOUNT_SERVER.sub("server:", self.text(text))
+        return re.sub(_MOUNT_SERVER, "server:", self.text(text))
 
     def piece(self, data: bytes) -> bytes:
         """A piece of a binary file, its length kept: names in the paths that compilers leave behind."""
@@ -269,7 +309,7 @@ class Redactor:
         if "nvidia-smi" in entry["argv"][0] and "stdout" in entry:
             entry = dict(entry)
             lines = entry["stdout"] if isinstance(entry["stdout"], list) else [entry["stdout"]]
-            lines = [_SMI_PROCESS.sub(_unnamed, line) for line in lines]
+            lines = [re.sub(_SMI_PROCESS, _unnamed, line) for line in lines]
             entry["stdout"] = lines if isinstance(entry["stdout"], list) else lines[0]
         return self.plain(entry)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from cli_runner import Run
@@ -66,7 +67,8 @@ def test_a_home_that_names_nobody_stays_as_it_is(shown: View, monkeypatch: pytes
 def test_facts_of_this_machine_are_private_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = Facts({"python.executable": known("/home/carlax/bin/python", "/home/carlax/pyvenv.cfg")})
     monkeypatch.setenv("USER", "carlax")
-    monkeypatch.setattr("cudadoctor.probes.examine.examine", lambda system: facts)
+    examined = SimpleNamespace(facts=lambda: facts, close=lambda: None)
+    monkeypatch.setattr("cudadoctor.probes.examine.begin", lambda system: examined)
     written = run("facts")
     assert written.exit == 0 and "carlax" not in written.out
     assert json.loads(written.out)["facts"]["python.executable"]["value"] == "/home/user/bin/python"
