@@ -12,8 +12,9 @@ from cudadoctor.model.record import NamedTuple
 
 Numbers = tuple[int, ...]
 
-_DOTTED = re.compile(r"\d+(?:\.\d+)*\Z")
-_TORCH = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\.post\d+)?(?:\+[A-Za-z0-9.]+)?\Z")
+# No version has ten digits; int() refuses what has thousands.
+_DOTTED = re.compile(r"\d{1,9}(?:\.\d{1,9})*\Z")
+_TORCH = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:\.post\d+)?(?:\+[A-Za-z0-9.]+)?\Z")
 _VARIANT = re.compile(r"cu(\d{2,3})\Z")
 _TARGET = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d)([af]?)\Z")
 _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)\Z")
