@@ -38,6 +38,8 @@ def resolve(need: Need, matrix: Matrix) -> Resolution:
     """Which build this need is served by. Pure; the same need and matrix always give the same answer."""
     if need.variant == CPU or need.gpu_state == NONE:
         return _for_cpu(need, matrix)
+    if need.jetson and not need.gpus:
+        return _on_jetson()
     if need.gpu_state == UNKNOWN or not need.gpus:
         return Resolution(None, undecided="which GPU the machine has is not known")
     nameless = [gpu.label for gpu in need.gpus if gpu.capability is None]
@@ -511,6 +513,10 @@ def _embedded(need: Need, matrix: Matrix) -> Optional[Resolution]:
     own = {(gpu.capability or "").replace(".", "") for gpu in need.gpus}
     if any(own <= set(build.sass) for release in matrix.torch_releases() for build in release.builds(need.platform)):
         return None
+    return _on_jetson()
+
+
+def _on_jetson() -> Resolution:
     reason = (
         "Jetson: its GPU driver comes with JetPack, and torch for it comes from NVIDIA's index for that JetPack, "
         "not from PyTorch's"

@@ -8,6 +8,7 @@ from typing import Optional
 from cudadoctor.derive import driver as driver_questions
 from cudadoctor.derive import gpus as gpu_questions
 from cudadoctor.derive.case import Case
+from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
 from cudadoctor.parse.versions import is_plain, split_local
 from cudadoctor.resolve.choose import resolve
@@ -54,7 +55,7 @@ def need(case: Case) -> Need:
         glibc=case.value("system.glibc"),
         libc=str(case.value("system.libc", "glibc")),
         wsl=case.fact("system.wsl").is_known,
-        jetson=case.fact("system.jetson").is_known,
+        jetson=on_jetson(case),
         installed=installed,
         # PyTorch's own instructions put torchvision beside a new torch.
         welcome=() if installed is not None else ("torchvision",),

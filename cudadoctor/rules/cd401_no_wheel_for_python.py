@@ -46,12 +46,7 @@ def judge(case: Case) -> Outcome:
         message = f"{case.value('python.implementation')} has no torch wheels: they are for CPython"
         return _failed(case, message, (), ("python.implementation",), CERTAIN)
     tag = ".".join(version.get().split(".")[:2]) + ("t" if case.value("python.free_threaded", False) else "")
-    pythons: dict[str, str] = {}
-    for release in case.matrix.torch_releases():
-        for wheel in release.builds(platform):
-            if wheel.seen and not wheel.guessed:
-                for python in wheel.pythons:
-                    pythons.setdefault(python, release.version)
+    pythons = case.matrix.wheel_pythons(platform)
     if not pythons:
         return case.undecided(f"the matrix knows no wheels for {platform}", ("system.os", "system.arch"))
     if tag in pythons:
@@ -64,8 +59,7 @@ def judge(case: Case) -> Outcome:
     known = " that cudadoctor knows" if is_newer else ""
     return _failed(
         case,
-        f"no torch release{known} has a wheel for Python {tag} on {platform}: there are some for {plain[0]} to "
-        f"{plain[-1]}",
+        f"no torch release{known} has a wheel for Python {tag} on {platform}, only for {plain[0]} to {plain[-1]}",
         tuple(plain),
         ("python.version", "system.os", "system.arch"),
         LIKELY if is_newer else CERTAIN,
@@ -84,6 +78,9 @@ def _failed(case: Case, message: str, pythons: tuple[str, ...], evidence: tuple[
         evidence,
         certainty=certainty,
         data={"pythons": list(pythons)},
-        fixes=(Remedy("use-python", {"version": wanted, "effect": {"python.implementation": "CPython"}}),),
+        fixes=(
+            Remedy("use-python", {"version": wanted, "effect": {"python.implementation": "CPython"}}),
+            Remedy("install-torch", {}),
+        ),
         not_helping=("another index or a newer pip: there is no such wheel to find",),
     )

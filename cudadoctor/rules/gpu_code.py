@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cudadoctor.derive.coverage import OLDER, Coverage, coverage
 from cudadoctor.derive.driver import version_fact
+from cudadoctor.derive.gpus import Gpu
 from cudadoctor.derive.wheel import CUDA, UNCLEAR, TorchBuild, torch_build
 from cudadoctor.rules.api import WARNING, Case, Outcome, Remedy
 
@@ -44,7 +45,6 @@ def _failed(case: Case, build: TorchBuild, covered: tuple[Coverage, ...], left_o
     target = _target_of(first)
     targets = tuple(sorted(build.sass.value or (), key=_order))
     served = [entry for entry in covered if entry.answer in ("yes", "likely")]
-    others = f" (the {served[0].gpu.label} beside it is served)" if served else ""
     evidence = (build.sass_fact, *gpu.facts)
     if first.ptx_needs_driver:
         span = "its PTX is newer than the driver can compile"
@@ -59,8 +59,14 @@ def _failed(case: Case, build: TorchBuild, covered: tuple[Coverage, ...], left_o
                 f"a newer driver: {bound.branch} is the last branch for this card, and no driver brings code that "
                 f"torch {build.version} was built without"
             ]
+    message = f"torch {build.version} has no code for this GPU: {span}, the {_short(gpu)} is {target}"
+    if served:
+        message = (
+            f"torch {build.version} has no code for the {_short(gpu)} ({target}): {span}; "
+            f"the {_short(served[0].gpu)} is served"
+        )
     return case.failed(
-        f"torch {build.version} has no code for this GPU: {span}, the {gpu.label} is {target}{others}",
+        message,
         evidence,
         severity=WARNING if served else None,
         data={
@@ -72,6 +78,10 @@ def _failed(case: Case, build: TorchBuild, covered: tuple[Coverage, ...], left_o
         fixes=() if served else (Remedy("install-torch", {}),),
         not_helping=not_helping,
     )
+
+
+def _short(gpu: Gpu) -> str:
+    return gpu.label[len("NVIDIA ") :] if gpu.label.startswith("NVIDIA ") else gpu.label
 
 
 def _target_of(entry: Coverage) -> str:

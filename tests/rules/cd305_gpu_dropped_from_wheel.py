@@ -24,7 +24,7 @@ CASES = [
     fails(
         "a GTX 1080 Ti on a cu130 build",
         PASCAL.torch("2.14.1+cu130", sass=CU130),
-        says=["it starts at sm_75", "NVIDIA GeForce GTX 1080 Ti is sm_61"],
+        says=["it starts at sm_75", "the GeForce GTX 1080 Ti is sm_61"],
         severity="error",
         certainty="certain",
         fix="install-torch",
@@ -41,7 +41,7 @@ CASES = [
     fails(
         "a display card beside an RTX 4090: a warning",
         linux().gpu("NVIDIA GeForce GT 1030", "6.1", 2, device_id="1d01", index=1),
-        says="the NVIDIA GeForce RTX 4090 beside it is served",
+        says="the GeForce RTX 4090 is served",
         severity="warning",
     ),
     passes("a display card that another driver holds", linux().display_card("1d01", "nouveau")),

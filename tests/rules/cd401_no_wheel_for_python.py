@@ -27,7 +27,7 @@ CASES = [
     fails(
         "older than every wheel",
         FRESH.python("3.6.9"),
-        says=["no torch release has a wheel for Python 3.6 on linux-x86_64", "3.8 to 3.15"],
+        says=["no torch release has a wheel for Python 3.6 on linux-x86_64", "only for 3.8 to 3.15"],
         severity="error",
         certainty="certain",
         blame="environment",
