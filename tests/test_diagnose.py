@@ -41,10 +41,16 @@ from cudadoctor.model.outcome import CERTAIN, CERTAINTIES, SEVERITIES, STATUSES
 from cudadoctor.model.report import Report, exit_status
 from cudadoctor.rules import rule_files, rule_of
 from cudadoctor.testing import (
+    GIB,
+    GONE,
+    MIB,
     Machine,
     container,
+    container_without_gpu,
+    device_nodes,
     jetson,
     linux,
+    pci_card,
     windows,
     wsl,
 )
@@ -446,3 +452,225 @@ class TestAllRules:
 
         for rule_id in above:
             reached(rule_id, ())
+
+
+# -- which cause comes first, on machines such as people report -----------------------------------------------------
+
+RUNNING = "6.8.0-85-generic"
+LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
+LINUX_LIBCUDA = {
+    "path": LIBRARY,
+    "real_path": f"{LIBRARY[:-2]}.535.183.01",
+    "found_by": "ld.so.cache",
+    "kind": "driver",
+    "version": "535.183.01",
+}
+BLACKWELL = linux().gpu("NVIDIA GeForce RTX 5090", "12.0", 32, device_id="2b85")
+KEPLER = linux().gpu("Tesla K80", "3.7", 12, device_id="102d").torch("2.0.1+cu117", sass=["sm_37", "sm_86"])
+LAPTOP = windows().set(
+    {
+        "windows.power_plan": "381b4222-f694-41f0-9685-ff5bb260df2e",
+        "windows.power_plan_name": "Balanced",
+        "memory.total": 16 * GIB,
+        "memory.page_file": [{"path": "C:\\pagefile.sys", "mode": "fixed", "initial": 2 * GIB, "maximum": 2 * GIB}],
+    }
+)
+
+
+def module_files(kernel: str, version: str = "580.95.05") -> dict[str, Any]:
+    path = f"/lib/modules/{kernel}/updates/dkms/nvidia.ko"
+    return {
+        "kernel.nvidia_module_files": [{"kernel": kernel, "path": path, "version": version, "flavour": "open"}],
+        "kernel.dkms": [{"version": version, "kernel": kernel, "arch": "x86_64", "status": "installed"}],
+    }
+
+
+def mismatch(machine: Machine, library: str, on_disk: str) -> Machine:
+    failing = machine.driver_fails(18, "mismatch", 18, "Driver/library version mismatch")
+    versions = {"driver.library_version": library, "driver.nvml_library_version": library}
+    return failing.set({**versions, **module_files(RUNNING, on_disk)})
+
+
+def held_by_nouveau(machine: Machine) -> Machine:
+    cards = [dict(card, driver="nouveau") for card in machine.facts.value("pci.gpus")]
+    return machine.set({"pci.gpus": cards, "kernel.modules": ["nouveau"], "kernel.nouveau_blacklisted_by": []})
+
+
+def reported(machine: Machine, symptom: str, words: str) -> Machine:
+    return machine.set({f"symptom.{symptom}": {"text": words}})
+
+
+NOT_LOADED = linux().not_loaded()
+LOCKED = NOT_LOADED.set({"kernel.secure_boot": True})
+IN_APPTAINER = container_without_gpu("apptainer").set({"device.nodes": container().facts.value("device.nodes")})
+VISIBLE_7 = {"env.CUDA_VISIBLE_DEVICES": "7"}
+
+# Title, machine, the root causes in their order.
+FIRST: list[tuple[str, Machine, tuple[str, ...]]] = [
+    # Driver and kernel.
+    ("the packages were updated, the reboot is pending", mismatch(linux(), "580.105.08", "580.105.08"), ("CD105",)),
+    ("half of an update, which a reboot does not mend", mismatch(linux(), "590.44.01", "580.95.05"), ("CD105",)),
+    ("a new installation of Linux", held_by_nouveau(linux().no_driver()), ("CD102",)),
+    ("the driver is installed, nouveau was not kept away", held_by_nouveau(NOT_LOADED), ("CD102",)),
+    ("a kernel update without its module", NOT_LOADED.set(module_files("6.8.0-79-generic")), ("CD103",)),
+    ("a kernel update without its module, and nouveau in its place",
+     held_by_nouveau(NOT_LOADED).set(module_files("6.8.0-79-generic")), ("CD103",)),
+    ("the key was not enrolled", LOCKED.log("key-rejected", module="nvidia"), ("CD104",)),
+    ("the key was not enrolled, nobody may read the log", LOCKED.unknown("kernel.log_events"), ("CD104",)),
+    ("the key was not enrolled, and nouveau is in its place",
+     held_by_nouveau(LOCKED).log("key-rejected", module="nvidia"), ("CD104",)),
+    ("prime-select intel", NOT_LOADED.set({"kernel.nvidia_blacklisted_by": ["/lib/modprobe.d/blacklist-nvidia.conf"]}),
+     ("CD106",)),
+    ("no driver", linux().no_driver(), ("CD101",)),
+    ("no driver, on Windows", windows().no_driver(), ("CD101",)),
+    ("the driver hangs", linux().hangs(), ("CD106",)),
+    ("the driver hangs with its firmware", linux().hangs().log("xid", number="119"), ("CD109",)),
+    ("an RTX 5090 on the proprietary module",
+     BLACKWELL.no_devices().set({"driver.module_flavour": "proprietary"}), ("CD108",)),
+    ("a K80 on a driver that has dropped it", KEPLER.no_devices(), ("CD107",)),
+    ("the card does not start", linux().no_devices().log("init-failed", bus_id="0000:01:00.0"), ("CD109",)),
+    ("nodes that belong to a group", linux().driver_fails(4, "permission", 4).set(
+        {"device.nodes": device_nodes("/dev/nvidia0", "/dev/nvidiactl", mode="660", group="video", usable=False)}
+    ), ("CD111",)),
+    ("a laptop woke up", reported(linux(), "cuda_unknown_error", "CUDA unknown error"), ("CD112",)),
+    # Hardware.
+    ("an AMD card", linux().no_gpu().no_torch().torch("2.14.1+cpu").set({"pci.other_display": ["1002"]}), ("CD501",)),
+    ("a Mac", linux().no_gpu().set({"system.os": "darwin", "pci.gpus": GONE}), ("CD501",)),
+    ("the host of virtual machines", linux().no_driver().set(
+        {"pci.gpus": [pci_card("0000:01:00.0", "2684", "vfio-pci")], "driver.packages": []}
+    ), ("CD501",)),
+    ("too hot", linux().set({"gpu.0.throttle_reasons": ["hw_thermal_slowdown"]}), ("CD502",)),
+    ("a weak supply", linux().set({"gpu.0.throttle_reasons": ["hw_power_brake_slowdown"]}), ("CD503",)),
+    # System.
+    ("a Windows laptop", LAPTOP, ("CD602", "CD603")),
+    ("WinError 1455", reported(windows(), "paging_file_too_small", "[WinError 1455]"), ("CD602",)),
+    ("a bus error in a worker", reported(container(), "shm_exhausted", "bus error"), ("CD604",)),
+    ("Docker's 64 MiB", container().set({"memory.shm_size": 64 * MIB}), ("CD604",)),
+    # Containers, WSL, jobs.
+    ("docker run without --gpus", container_without_gpu(), ("CD701",)),
+    ("a container without its GPU, and a CPU build in it", container_without_gpu().torch("2.14.1+cpu"),
+     ("CD701", "CD302")),
+    ("apptainer without --nv", IN_APPTAINER, ("CD701",)),
+    ("apptainer without --nv, in a job that has its GPU", IN_APPTAINER.job(gpus=1), ("CD701",)),
+    ("a pod that was given one, under the wrong runtime",
+     container_without_gpu("kubernetes").job("kubernetes", gpus=1), ("CD701",)),
+    ("a container without nvidia-uvm",
+     container().set({"device.nodes": device_nodes("/dev/nvidia0", "/dev/nvidiactl")}), ("CD110",)),
+    ("a container that lost its devices", container().driver_fails(999, "unknown-error", 255, "Unknown Error"),
+     ("CD106",)),
+    ("a container whose host has no driver", container_without_gpu().set({"driver.module_loaded": False}), ("CD101",)),
+    ("a Linux driver inside WSL", wsl().set({"driver.libcuda": [LINUX_LIBCUDA]}), ("CD703",)),
+    ("no --gres on a node that hides its cards", linux().no_devices().job(), ("CD705",)),
+    ("no --gres on a node without cards", linux().no_gpu().job(), ("CD705",)),
+    ("no --gres, and Slurm says NoDevFiles", linux().job(gpus=0).set({"env.CUDA_VISIBLE_DEVICES": "NoDevFiles"}),
+     ("CD705",)),
+    ("the login node of a cluster", linux().no_gpu().set({"scheduler.kind": "slurm"}), ("CD501",)),
+    ("a script that was written for eight cards", linux().set(VISIBLE_7), ("CD706",)),
+    ("a script that was written for eight cards, on Windows", windows().set(VISIBLE_7), ("CD706",)),
+    ("a variable that names a card, and no driver", linux().no_driver().set(VISIBLE_7), ("CD101",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "machine", "roots"), FIRST, ids=[title for title, _, _ in FIRST])
+def test_which_cause_comes_first(title: str, machine: Machine, roots: tuple[str, ...]) -> None:
+    report = diagnose(machine.facts, MATRIX)
+    assert report.root_causes == roots
+    # Nothing else is called broken, but for what follows from these.
+    errors = {o.rule for o in report.outcomes if o.failed and o.severity == ERROR and o.because_of is None}
+    assert errors <= set(roots)
+    first = report.outcome(roots[0])
+    assert first is not None and len(first.message) <= 110, "the first line of the screen"
+
+
+SHARED_NODE = [pci_card(f"0000:{slot:02x}:00.0", "2684", "nvidia") for slot in range(1, 9)]
+UNTOLD = ("gpu.0.memory_total", "gpu.0.memory_free", "gpu.0.memory_used")
+AARCH64 = {"system.arch": "aarch64", "memory.total": 480 * GIB}
+ON_ARM = ["sm_80", "sm_90", "sm_100", "sm_110", "sm_120"]
+IN_WSL = {
+    "system.wsl": 2,
+    "system.kernel_release": "6.6.87.2-microsoft-standard-WSL2",
+    "kernel.modules": [],
+    "driver.module_loaded": False,
+    "driver.module_version": GONE,
+    "driver.procfs_version": GONE,
+    "driver.library_version": GONE,
+    "driver.libcuda": wsl().facts.value("driver.libcuda"),
+    "pci.gpus": [],
+    "procfs.gpus": GONE,
+    "device.nodes": device_nodes("/dev/dxg"),
+}
+
+QUIET: list[tuple[str, Machine]] = [
+    ("a workstation", linux()),
+    ("a Windows desktop", windows()),
+    ("WSL, whose nvidia-smi has another number than the driver", wsl()),
+    ("an old card for the screen, on nouveau", linux().display_card("128b", "nouveau")),
+    ("an old card that the driver has dropped", linux().display_card("128b", None)),
+    ("a second card that a virtual machine has", linux().display_card("1b06", "vfio-pci")),
+    ("a laptop whose screen is Intel's", linux().set({"pci.other_display": ["8086"]})),
+    ("a link that idles at its lowest speed", linux().set({"gpu.0.pcie_generation": 1})),
+    ("a card at its power limit", linux().set({"gpu.0.throttle_reasons": ["sw_power_cap"], "gpu.0.power": 450.0})),
+    ("/proc/modules is missing", linux().unknown("kernel.modules")),
+    ("nvidia-smi is slow", linux().unknown("driver.smi_version", "smi.gpus").set({"driver.smi_failure": "timed-out"})),
+    ("NVML's library is missing", linux().unknown("driver.nvml_version", "driver.nvml_error", "gpu.count")),
+    ("Docker", container()),
+    ("Docker Desktop", container().driver("581.57", "13.0").set(IN_WSL)),
+    ("rootless podman", container("podman").set(
+        {"device.nodes": device_nodes("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm", group="nogroup")}
+    )),
+    ("an LXC guest", container("lxc")),
+    ("apptainer --nv", container("apptainer")),
+    ("a pod with one of eight cards", container("kubernetes").job("kubernetes", gpus=1).set(
+        {"pci.gpus": SHARED_NODE, "device.nodes": device_nodes("/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm")}
+    )),
+    ("a slice of a card (MIG)", linux().gpu("NVIDIA A100-SXM4-80GB", "8.0", 80, device_id="20b2").set(
+        {"gpu.0.mig_mode": True, "gpu.0.mig_devices": 7, "env.CUDA_VISIBLE_DEVICES": "MIG-*", "memory.total": 512 * GIB}
+    ).unknown("gpu.0.utilization")),
+    ("the guest of a vGPU", linux().gpu("NVIDIA A16-8Q", "8.6", 8, device_id="25b6").unknown(
+        "gpu.0.throttle_reasons", "gpu.0.temperature", "gpu.0.power"
+    )),
+    ("a Jetson with NVIDIA's own build", jetson().set(
+        {"torch.version": "2.1.0a0+41361538.nv23.06", "torch.cuda": "11.4", "torch.sass": ["sm_87"], "torch.ptx": [],
+         "torch.copies": ["/torch"], "torch.missing_libraries": [], "torch.path": "/torch"}
+    )),
+    ("a GB10, which tells no memory", linux().gpu("NVIDIA GB10", "12.1", device_id="2e12").unknown(*UNTOLD).set(
+        AARCH64
+    ).torch("2.14.1+cu130", sass=ON_ARM)),
+    ("a GH200", linux().gpu("NVIDIA GH200 480GB", "9.0", 96, device_id="2342").set(AARCH64).torch(
+        "2.14.1+cu130", sass=ON_ARM
+    )),
+    ("a job with its card", linux().job(gpus=1).set({"env.CUDA_VISIBLE_DEVICES": "0", "memory.swap_total": 0})),
+    ("a job on a node that hides nothing", linux().job()),
+    ("a login node with a card", linux().set({"scheduler.kind": "slurm"})),
+    ("a card chosen by its UUID", linux().set({"env.CUDA_VISIBLE_DEVICES": "GPU-*"})),
+    ("a cloud machine without swap, CUDA 12.8 on a driver that shows 12.4",
+     linux().gpu("NVIDIA A10G", "8.6", 24, device_id="2237").driver("550.127.05", "12.4", flavour="proprietary").torch(
+         "2.8.0+cu128", sass=["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
+     ).set({"memory.swap_total": 0, "memory.total": 16 * GIB})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "machine"), QUIET, ids=[title for title, _ in QUIET])
+def test_no_false_alarm(title: str, machine: Machine) -> None:
+    report = diagnose(machine.facts, MATRIX)
+    assert report.root_causes == ()
+    assert [o.message for o in report.outcomes if o.failed and o.severity == ERROR] == []
+    assert exit_status(report.outcomes) == 0
+
+
+@pytest.mark.parametrize(
+    ("title", "machine"),
+    [
+        ("WSL to which Windows lends nothing", wsl().no_driver()),
+        ("a sandbox that hides bus, modules and devices", container_without_gpu().unknown(
+            "pci.gpus", "procfs.gpus", "driver.module_loaded", "device.nodes"
+        )),
+        ("a pasted report without a word about the driver", linux().only("system.os", "torch.version", "torch.cuda")),
+        ("nothing at all", linux().only()),
+    ],
+)  # fmt: skip
+def test_undecided_is_neither_fine_nor_broken(title: str, machine: Machine) -> None:
+    report = diagnose(machine.facts, MATRIX)
+    assert report.root_causes == ()
+    assert exit_status(report.outcomes) == 3
+    assert exit_status(report.outcomes, unknown_ok=True) == 0

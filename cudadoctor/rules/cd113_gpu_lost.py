@@ -20,6 +20,7 @@ from __future__ import annotations
 from cudadoctor.derive.driver import NO, answer
 from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.kernel_log import events
+from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -67,6 +68,8 @@ def judge(case: Case) -> Outcome:
         return case.passed("every GPU answers", shown[0].facts)
     if case.derived(answer).state == NO:
         return case.skipped("the driver does not answer, so it shows no GPU")
+    if on_jetson(case):
+        return case.skipped("a Jetson's GPU is on no bus")
     if case.fact("gpu.count").is_unknown and case.fact("smi.gpus").is_unknown:
         return case.undecided("neither NVML nor nvidia-smi was asked", ("gpu.count", "smi.gpus"))
     return case.skipped("the driver shows no GPU")
