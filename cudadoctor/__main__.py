@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.cli import main
+from cudadoctor.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

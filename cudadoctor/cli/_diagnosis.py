@@ -18,6 +18,7 @@ from cudadoctor.plan import make_plan
 from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import MatrixInfo, View
+from cudadoctor.rules import load_rules
 
 
 def view_of(
@@ -41,11 +42,15 @@ def view_of(
         if reading is not None:
             reading.stop()
         raise
-    facts = (reading or begin_reading(machine)).facts()
+    reading = reading or begin_reading(machine)
     try:
+        # All this is done while the machine is being looked at.
         matrix = load_matrix()
+        load_rules(selected)
     except MatrixError as error:
+        reading.stop()
         raise InputError(str(error)) from None
+    facts = reading.facts()
     report = diagnose(facts, matrix, select=selected, ignore=ignored)
     plan = make_plan(report, matrix)
     return View(

@@ -459,6 +459,35 @@ class Matrix:
         wanted = torch_key(version)
         return None if wanted is None or wanted not in self._torch_rows() else self._release(wanted)
 
+    def wheel_pythons(self, platform: str) -> Mapping[str, str]:
+        """Every Python ("3.12", "3.13t") that a seen wheel of torch for that platform is for, with the newest such
+        release. Read from the rows as they are: making all builds of all releases would take a check longer."""
+
+        def make() -> dict[str, str]:
+            found: dict[str, str] = {}
+            for _, row in self._torch_rows().values():
+                for item in row["builds"]:
+                    if item["platform"] == platform and item.get("seen", True) and not item.get("guessed", False):
+                        for python in item["pythons"].split(" "):
+                            found.setdefault(python, row["version"])
+            return found
+
+        return self._once(f"pythons {platform}", make)
+
+    def glibc_floors(self, platform: str) -> tuple[str, ...]:
+        """The oldest glibc that seen wheels of torch for that platform need, newest release first; empty: none."""
+
+        def make() -> tuple[str, ...]:
+            floors = (
+                item.get("glibc", row["glibc"].get(platform))
+                for _, row in self._torch_rows().values()
+                for item in row["builds"]
+                if item["platform"] == platform and item.get("seen", True)
+            )
+            return tuple(floor for floor in floors if floor)
+
+        return self._once(f"glibc {platform}", make)
+
     def _torch_rows(self) -> dict[tuple[int, int, int], tuple[dict[str, Any], dict[str, Any]]]:
         """Release -> its file and its row, newest first."""
 

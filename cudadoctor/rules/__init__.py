@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from types import ModuleType
 
@@ -32,6 +34,14 @@ def rule_name(rule_id: str) -> str:
 def rule_module(rule_id: str) -> ModuleType:
     """The module of a rule that exists."""
     return importlib.import_module(f"{__name__}.{rule_files()[rule_id]}")
+
+
+def load_rules(only: Iterable[str] | None = None) -> None:
+    """Imports the rules (or `only` these ids) ahead of their use. One that does not import is left for `diagnose`,
+    where that is its own result."""
+    for rule_id in rule_files() if only is None else only:
+        with contextlib.suppress(Exception):
+            rule_module(rule_id)
 
 
 def rule_of(rule_id: str) -> Rule:

@@ -61,12 +61,7 @@ def judge(case: Case) -> Outcome:
     if build.kind not in (MISSING, UNCLEAR):
         return case.passed(f"glibc {glibc.get()}; torch is installed", ("system.glibc",))
     platform = case.derived(platform_key) or "linux-x86_64"
-    floors = [
-        wheel.glibc
-        for release in case.matrix.torch_releases()
-        for wheel in release.builds(platform)
-        if wheel.seen and wheel.glibc
-    ]
+    floors = case.matrix.glibc_floors(platform)
     if not floors:
         return case.undecided(f"the matrix knows no wheels for {platform}", ("system.arch",))
     if have < min(map(_numbers, floors)):
