@@ -11,6 +11,7 @@ from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import CUDA, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.visible_devices import parse_visible_devices
 
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
@@ -37,13 +38,13 @@ def visible_gpus(case: Case) -> tuple[Gpu, ...]:
     Only a list of NVML's numbers in PCI order can be followed; anything else leaves all of them in.
     """
     everything = case.derived(within_reach)
-    wanted = case.value("env.CUDA_VISIBLE_DEVICES")
-    if not wanted or (case.value("env.CUDA_DEVICE_ORDER") != "PCI_BUS_ID" and _mixed(everything)):
+    wanted = parse_visible_devices(case.value("env.CUDA_VISIBLE_DEVICES"))
+    if not wanted.entries or (case.value("env.CUDA_DEVICE_ORDER") != "PCI_BUS_ID" and _mixed(everything)):
         return everything
-    numbers = [part.strip() for part in wanted.split(",")]
-    if not all(number.isdigit() for number in numbers):
+    numbers_wanted = [entry.number for entry in wanted.entries]
+    if None in numbers_wanted:
         return everything
-    chosen = tuple(gpu for gpu in everything if gpu.index is not None and str(gpu.index) in numbers)
+    chosen = tuple(gpu for gpu in everything if gpu.index in numbers_wanted)
     return chosen or everything
 
 

@@ -29,6 +29,7 @@ RULE = Rule(
     title="No CUDA toolkit (nvcc)",
     severity=INFO,
     blame=ENVIRONMENT,
+    follows_from=("CD203",),
     precedence=55,
 )
 

@@ -66,12 +66,13 @@ def judge(case: Case) -> Outcome:
         )
     consumer = case.derived(geforce)
     if consumer and (is_compat or (version and module)):
+        label = consumer[0].label[len("NVIDIA ") if consumer[0].label.startswith("NVIDIA ") else 0 :]
         what = "forward-compatibility libcuda" if is_compat else f"libcuda {version}, newer than driver {module},"
         return _failed(
             case,
             first,
-            f"the {what} found first does not work on the {consumer[0].label}: error {'804' if is_compat else '803'}",
-            LIKELY,
+            f"the {what} found first does not work on the {label}: error {'804' if is_compat else '803'}",
+            CERTAIN if is_compat and version and module else LIKELY,
             ("driver.libcuda", fact, *consumer[0].facts),
         )
     if is_compat and (module is None or version is None):

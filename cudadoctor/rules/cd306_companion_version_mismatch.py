@@ -23,6 +23,7 @@ from typing import Optional
 from cudadoctor.derive.wheel import CPU, CUDA, ROCM, TorchBuild, required_packages, torch_build
 from cudadoctor.parse.versions import is_plain, satisfies, split_local
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.companions import remedy_for
 
 RULE = Rule(
     id="CD306",
@@ -153,6 +154,6 @@ def _failed(case: Case, name: str, version: str, why: str, torch: Optional[str],
         severity=WARNING if is_patch else None,
         certainty=LIKELY if is_patch else CERTAIN,
         data={"package": name, "version": version},
-        fixes=(Remedy("reinstall-companions", {"packages": [name], "effect": {f"package.{name}.requires": None}}),),
+        fixes=(remedy_for(case, name, {f"package.{name}.requires": None}),),
         not_helping=("another driver or CUDA toolkit: the two packages do not fit each other",),
     )

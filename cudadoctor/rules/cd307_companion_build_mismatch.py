@@ -21,7 +21,8 @@ import re
 from typing import Optional
 
 from cudadoctor.derive.wheel import CPU, CUDA, torch_build
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Rule
+from cudadoctor.rules.companions import remedy_for
 
 RULE = Rule(
     id="CD307",
@@ -102,6 +103,6 @@ def _failed(case: Case, name: str, message: str, certainty: str, evidence: tuple
         evidence,
         certainty=certainty,
         data={"package": name},
-        fixes=(Remedy("reinstall-companions", {"packages": [name], "effect": {f"package.{name}.conda_build": None}}),),
+        fixes=(remedy_for(case, name, {f"package.{name}.conda_build": None}),),
         not_helping=(f"pip install -U {name} from the default index: it may bring yet another build",),
     )

@@ -64,8 +64,8 @@ CASES = [
     fails(
         "a newer one on a GeForce",
         image("535.171.04", "550.54.15"),
-        says=["NVIDIA GeForce RTX 4090", "error 804"],
-        certainty="likely",
+        says=["does not work on the GeForce RTX 4090", "error 804"],
+        certainty="certain",
         fix="change-variable",
     ),
     fails(

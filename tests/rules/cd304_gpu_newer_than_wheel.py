@@ -80,7 +80,7 @@ CASES = [
         linux()
         .gpu("NVIDIA GeForce RTX 5090", "12.0", 32, device_id="2b85", index=1)
         .torch("2.6.0+cu124", sass=CU124)
-        .set({"env.CUDA_VISIBLE_DEVICES": "0", "env.CUDA_DEVICE_ORDER": "PCI_BUS_ID"}),
+        .set({"env.CUDA_VISIBLE_DEVICES": "0,-1", "env.CUDA_DEVICE_ORDER": "PCI_BUS_ID"}),
     ),
     fails("Windows", rtx5090(windows()).torch("2.6.0+cu124", sass=CU124)),
     fails("WSL", rtx5090(wsl()).torch("2.6.0+cu124", sass=CU124)),

@@ -90,6 +90,7 @@ CASES = [
         ),
         severity="warning",
         certainty="likely",
+        fix="manual",
     ),
     fails(
         "another triton, which some package brought",
