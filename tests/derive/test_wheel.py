@@ -53,7 +53,7 @@ ROWS = [
         True,
         "sm_70 sm_120",
     ),
-    Row("nothing says it", linux().torch("2.9.1").unknown("torch.cuda"), "unclear", None, False, "not looked at"),
+    Row("nothing says it", linux().torch("2.9.1").unknown("torch.cuda"), "unclear", None, False, ""),
     Row(
         "an index of the time of 2.0",
         linux().torch("2.0.1+cu117.with.pypi.cudnn", "11.7"),
