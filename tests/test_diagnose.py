@@ -418,6 +418,8 @@ class TestAllRules:
     @given(facts())
     @example(Facts())
     @example(Facts({name: absent("nowhere") for name in NAMES}))
+    @example(linux().set({"gpu.count": 2**50}).facts)
+    @example(linux().set({"gpu.count": -1}).facts)
     def test_no_mixture_of_facts_crashes_a_rule(self, machine: Facts) -> None:
         report = diagnose(machine, MATRIX)
         assert crashes(report) == []
@@ -434,12 +436,12 @@ class TestAllRules:
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.sets(st.sampled_from(NAMES), max_size=len(NAMES)), st.sampled_from(HEALTHY))
-    def test_what_could_not_be_looked_at_is_never_an_error(self, hidden: set[str], machine: Machine) -> None:
-        """On a healthy machine of which any part is hidden there is nothing to find."""
+    def test_what_could_not_be_looked_at_is_nothing_bad(self, hidden: set[str], machine: Machine) -> None:
+        """However much of a machine is hidden, no more is found than on the whole of it."""
+        before = {o.rule for o in diagnose(machine.facts, MATRIX).outcomes if o.failed}
         report = diagnose(machine.unknown(*hidden).facts, MATRIX)
         assert crashes(report) == []
-        found = [f"{o.rule}: {o.message}" for o in report.outcomes if o.failed and o.severity == ERROR]
-        assert found == []
+        assert [f"{o.rule}: {o.message}" for o in report.outcomes if o.failed and o.rule not in before] == []
 
     def test_rules_name_no_circle(self) -> None:
         """Following what blocks or explains a rule never leads back to it."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from cudadoctor.derive.surroundings import jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
+from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -157,9 +158,8 @@ def _presence_in_wsl(case: Case) -> Presence:
 
 
 def _from_nvml(case: Case) -> list[Gpu]:
-    count = case.value("gpu.count", 0)
     found = []
-    for index in range(count):
+    for index in gpu_numbers(case.facts):
         prefix = f"gpu.{index}."
         name = case.value(prefix + "name")
         address = case.value(prefix + "pci_address")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional
 
-from cudadoctor.model.fact import ParseError
+from cudadoctor.model.fact import Facts, ParseError
 
 
 class FactSpec(NamedTuple):
@@ -238,6 +238,15 @@ CATALOGUE: dict[str, FactSpec] = {
     "symptom.{name}": FactSpec("dict", "an error text that was reported: text, and what it captures; names in lower case with underscores"),
     "request.gpu": FactSpec("bool", "the person asked for a GPU (planning for a machine that has one)"),
 }
+
+# No machine has as many; a document that claims more is not believed that far.
+_MOST_GPUS = 256
+
+
+def gpu_numbers(facts: Facts) -> range:
+    """NVML's numbers of the GPUs: the N of the facts `gpu.N.name` and so on."""
+    return range(min(facts.value("gpu.count", 0), _MOST_GPUS))
+
 
 _PLACEHOLDER = re.compile(r"\\\{(n|name)\\\}")
 

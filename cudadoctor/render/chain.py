@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 from cudadoctor.model import Fact, Facts
+from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.model.record import NamedTuple
 
 GIB = 1 << 30
@@ -92,9 +93,9 @@ def _named(facts: Facts) -> tuple[list[str], str]:
 
 def gpu_names(facts: Facts) -> list[str]:
     """The GPUs' product names, by the best source there is; empty where none is known."""
-    count = facts.value("gpu.count", 0)
-    if count:
-        return [facts.value(f"gpu.{n}.name") or "GPU" for n in range(count)]
+    numbers = gpu_numbers(facts)
+    if numbers:
+        return [facts.value(f"gpu.{n}.name") or "GPU" for n in numbers]
     return [str(entry["name"]) for entry in facts.value("smi.gpus", []) if entry.get("name")] or _named(facts)[0]
 
 
@@ -114,10 +115,10 @@ def driver_version(facts: Facts) -> Optional[Fact[Any]]:
 
 
 def _gpus(facts: Facts) -> Optional[Described]:
-    count = facts.value("gpu.count", 0)
-    if count:
+    numbers = gpu_numbers(facts)
+    if numbers:
         texts = []
-        for n in range(count):
+        for n in numbers:
             memory = facts.value(f"gpu.{n}.memory_total")
             capability = facts.value(f"gpu.{n}.compute_capability")
             texts.append(
@@ -254,7 +255,7 @@ def _code(facts: Facts) -> Optional[Described]:
     ptx = facts["torch.ptx"]
     if ptx.is_known:
         text += ", PTX for " + " ".join(ptx.get()) if ptx.get() else ", no PTX"
-    capabilities = [facts.value(f"gpu.{n}.compute_capability") for n in range(facts.value("gpu.count", 0))]
+    capabilities = [facts.value(f"gpu.{n}.compute_capability") for n in gpu_numbers(facts)]
     here = sorted({sm(capability) for capability in capabilities if capability})
     if here:
         text += f"; here: {' '.join(here)}"

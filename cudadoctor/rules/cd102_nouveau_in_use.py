@@ -1,7 +1,9 @@
 """The nouveau driver holds the GPU
 
 What it checks
-    Whether the open-source nouveau (or nova) module drives the NVIDIA card instead of NVIDIA's own.
+    Whether the open-source nouveau (or nova) module drives the NVIDIA card instead of NVIDIA's own. Where NVIDIA's
+    module is missing for the running kernel (CD103) or refused (CD104), nouveau is what follows from that. A card that
+    nouveau drives for a screen, beside one that NVIDIA's driver has, is no fault.
 
 Why it matters
     Only one driver can own the card, and CUDA needs NVIDIA's. While nouveau holds it, nvidia-smi cannot communicate

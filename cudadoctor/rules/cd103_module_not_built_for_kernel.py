@@ -2,14 +2,17 @@
 
 What it checks
     Whether a driver is installed while the running kernel has no NVIDIA module: there are module files or DKMS builds
-    for other kernels, or only the user-space part.
+    for other kernels, or only the user-space part. Also whether an update has replaced the running kernel, whose
+    folder under /lib/modules is then gone.
 
 Why it matters
     After a kernel update the module must be built again. Where that failed (no headers, a compiler that does not fit)
     or was skipped, the machine boots without a driver, and nvidia-smi cannot communicate with it.
 
 How to fix
-    Install the headers of the running kernel and let DKMS build the module; or boot the kernel that has one.
+    Install the headers of the running kernel and let DKMS build the module; or boot the kernel that has one. After an
+    update that replaced the running kernel, reboot. Where only programs and libraries are there (nvidia-utils, say),
+    install the driver's package.
 
 References
     https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/

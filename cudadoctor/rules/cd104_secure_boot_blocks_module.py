@@ -2,7 +2,8 @@
 
 What it checks
     Whether the kernel refused the NVIDIA module because its signature is missing or its key is not enrolled: by the
-    kernel log, else by Secure Boot being on while a module that fits lies on disk unloaded.
+    kernel log. Where nobody may read that, Secure Boot being on while a module that was built on this machine lies on
+    disk unloaded makes it likely; of a module that the distribution signed it is only possible.
 
 Why it matters
     With Secure Boot the kernel loads only modules whose key the firmware knows. A module that DKMS built is signed with

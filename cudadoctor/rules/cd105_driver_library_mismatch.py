@@ -2,15 +2,17 @@
 
 What it checks
     Whether NVML or nvidia-smi refuse with "Driver/library version mismatch", and which versions stand against each
-    other: the loaded module (/sys/module/nvidia/version), and the library on disk.
+    other: the loaded module (/sys/module/nvidia/version), the library, and the module on disk for the running kernel.
 
 Why it matters
     The driver's two halves must be of the very same version. After an update of the packages the old module stays
     loaded until a reboot; in a container, the image may have brought libraries of its own.
 
 How to fix
-    Reboot (or stop everything that uses the GPU, unload the module and load the new one). In a container, take the
-    driver packages out of the image: the runtime mounts the host's libraries.
+    Reboot (or stop everything that uses the GPU, unload the module and load the new one). Where the module on disk is
+    the old one too, the update was cut short, and a reboot changes nothing: install the driver's packages again. Start
+    a container again; if that does not help, take the driver packages out of its image: the runtime mounts the host's
+    libraries.
 
 References
     https://docs.nvidia.com/deploy/nvml-api/

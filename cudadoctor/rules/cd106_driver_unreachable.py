@@ -2,8 +2,8 @@
 
 What it checks
     Whether NVML or nvidia-smi gets an answer from the driver. This is the first of the three steps to take when
-    torch.cuda.is_available() is False. When a narrower cause is known (nouveau, Secure Boot, a module that was not
-    built, ...), that rule names it, and this one only follows from it.
+    torch.cuda.is_available() is False. One of the two is enough. When a narrower cause is known (nouveau, Secure Boot,
+    a module that was not built, ...), that rule names it, and this one only follows from it.
 
 Why it matters
     Everything above the driver needs it: no torch build, no toolkit and no container setting helps while it is silent.
@@ -11,8 +11,9 @@ Why it matters
 How to fix
     Read the kernel log for the reason: sudo dmesg | grep -iE "nvrm|nvidia|nouveau". Most often the module was not
     loaded after an update: reboot once. If it still fails, install the distribution's driver package again, which
-    builds the module for the running kernel. A driver that hangs rather than fails needs a reboot, and if it hangs
-    again, a look at the hardware.
+    builds the module for the running kernel. A setting may keep the module from loading (prime-select intel, a file
+    under /etc/modprobe.d): take it out. A driver that hangs rather than fails needs a reboot, and if it hangs again, a
+    look at the hardware. In a container, see whether nvidia-smi works on the host, and start the container again.
 
 References
     https://docs.nvidia.com/deploy/nvidia-smi/index.html
@@ -56,9 +57,7 @@ def judge(case: Case) -> Outcome:
     if reply.state != NO:
         return case.undecided(f"cannot tell whether the driver answers: {reply.reason}", reply.evidence)
     if seen.state == UNCLEAR and not driver_software(case):
-        return case.undecided(
-            f"no driver is to be seen, nor whether there is a GPU: {seen.reason}", seen.evidence
-        )
+        return case.undecided(f"no driver is to be seen, nor whether there is a GPU: {seen.reason}", seen.evidence)
     evidence = tuple(name for name in ("driver.nvml_error", "driver.smi_failure") if case.fact(name).is_known)
     if case.value("driver.nvml_unresponsive", False) or case.value("driver.smi_failure") == "timed-out":
         return case.failed(

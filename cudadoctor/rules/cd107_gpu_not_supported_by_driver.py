@@ -2,7 +2,7 @@
 
 What it checks
     Whether a loaded driver leaves out a card of the machine because the card is older than the driver's branch still
-    serves, or newer than it knows.
+    serves, or newer than it knows. Beside a card that works, one that the branch has dropped is only mentioned.
 
 Why it matters
     NVIDIA drops old GPUs from newer branches and adds new ones: a card outside of both ends is not found ("No devices

@@ -1,7 +1,8 @@
 """The kernel module is of the wrong flavour for this GPU
 
 What it checks
-    Whether the loaded NVIDIA module is the open or the proprietary one, where the GPU works with one of them only.
+    Whether the loaded NVIDIA module is the open or the proprietary one, where a card that the driver does not list
+    works with the other one only.
 
 Why it matters
     NVIDIA ships two kernel modules of the same driver. Cards from Blackwell on, and Grace Hopper, need the open one;
@@ -9,7 +10,8 @@ Why it matters
 
 How to fix
     Install the other flavour of the same driver version (on Ubuntu nvidia-driver-580-open instead of
-    nvidia-driver-580, say) and reboot.
+    nvidia-driver-580, say) and reboot. A card from before Turing and one from Blackwell on have no module in common:
+    one machine cannot use both.
 
 References
     https://github.com/NVIDIA/open-gpu-kernel-modules

@@ -1,9 +1,10 @@
 """The driver is loaded and could not bring the GPU up
 
 What it checks
-    Whether the module is loaded and a card is on the bus, and yet NVML and nvidia-smi find no device. The kernel log
+    Whether the module is loaded and a card is on the bus, and yet NVML and nvidia-smi find no device, with no better
+    reason known (age, kernel module, another driver, a container or job that was given other cards). The kernel log
     names the reason: RmInitAdapter failed, firmware that is missing, a memory region (BAR) that the firmware gave
-    wrongly.
+    wrongly, the card's own processor that stopped answering (Xid 119 and 120).
 
 Why it matters
     CUDA then says that no CUDA-capable device is detected.
@@ -11,7 +12,7 @@ Why it matters
 How to fix
     Read the kernel log lines. In the order in which they help: a cold start (power off at the switch); the power
     cables and the seat of the card; Above 4G Decoding in the firmware; the driver's own firmware files, by installing
-    the driver again; another slot.
+    the driver again, or the other one of its two kernel modules, where the card works with either; another slot.
 
 References
     https://docs.nvidia.com/deploy/xid-errors/

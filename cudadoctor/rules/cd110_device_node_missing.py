@@ -11,7 +11,8 @@ Why it matters
 
 How to fix
     On the machine: nvidia-modprobe -c 0 -u, or nvidia-smi as root, makes them; the nvidia-persistenced service makes
-    them at boot. For a container, make them on the host and start the container again with its GPU.
+    them at boot. Pass all of them into a container: --gpus all does, single --device options often forget
+    /dev/nvidia-uvm. Apptainer shows the host's own /dev: make them on the host.
 
 References
     https://docs.nvidia.com/cuda/cuda-installation-guide-linux/

@@ -9,7 +9,8 @@ Why it matters
 
 How to fix
     Become a member of the group that owns the nodes, and log in again. Where the restriction is not meant, the
-    administrator lifts it (the module options NVreg_DeviceFileMode, _GID and _UID, or a udev rule).
+    administrator lifts it (the module options NVreg_DeviceFileMode, _GID and _UID, or a udev rule). Give a container
+    the group: docker run --group-add, podman run --group-add keep-groups.
 
 References
     https://docs.nvidia.com/deploy/nvml-api/

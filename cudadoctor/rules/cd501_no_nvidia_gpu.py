@@ -2,7 +2,8 @@
 
 What it checks
     Whether any source shows an NVIDIA GPU: NVML, nvidia-smi, the PCI bus, /proc, the Windows device list, or, inside
-    WSL, the libraries that Windows' driver lends.
+    WSL, the libraries that Windows' driver lends. Cards that are held for virtual machines (vfio-pci) do not count:
+    this system cannot use them.
 
 Why it matters
     CUDA runs on NVIDIA GPUs alone. Without one, torch.cuda.is_available() is False on a machine where nothing else is
@@ -10,8 +11,9 @@ Why it matters
 
 How to fix
     On a laptop with switchable graphics, enable the NVIDIA card in the firmware or the vendor's tool and look again. In
-    a virtual machine, the host must pass the card through. On a cluster, ask for a node with a GPU. To work on the
-    processor alone, install torch from the CPU index: it is far smaller than the CUDA build.
+    a virtual machine, the host must pass the card through. On a cluster, look inside a job that asked for a GPU: login
+    nodes often have none. To work on the processor alone, install torch from the CPU index: it is far smaller than the
+    CUDA build.
 
 References
     https://pytorch.org/get-started/locally/

@@ -17,6 +17,7 @@ References
 
 from __future__ import annotations
 
+from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import INFO, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -34,12 +35,12 @@ _WARM = 80
 
 
 def judge(case: Case) -> Outcome:
-    count = case.value("gpu.count", 0)
-    if not count:
+    numbers = gpu_numbers(case.facts)
+    if not numbers:
         return case.skipped("NVML shows no GPU")
     readable = 0
     warm: tuple[str, ...] = ()
-    for index in range(count):
+    for index in numbers:
         prefix = f"gpu.{index}."
         name = case.value(prefix + "name", f"GPU {index}")
         reasons = case.fact(prefix + "throttle_reasons")

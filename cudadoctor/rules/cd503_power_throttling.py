@@ -18,6 +18,7 @@ References
 
 from __future__ import annotations
 
+from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import CERTAIN, INFO, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -35,12 +36,12 @@ _THERMAL = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 
 
 def judge(case: Case) -> Outcome:
-    count = case.value("gpu.count", 0)
-    if not count:
+    numbers = gpu_numbers(case.facts)
+    if not numbers:
         return case.skipped("NVML shows no GPU")
     readable = 0
     lowered: Outcome | None = None
-    for index in range(count):
+    for index in numbers:
         prefix = f"gpu.{index}."
         name = case.value(prefix + "name", f"GPU {index}")
         fact = case.fact(prefix + "throttle_reasons")

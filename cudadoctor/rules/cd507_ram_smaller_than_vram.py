@@ -16,6 +16,7 @@ References
 
 from __future__ import annotations
 
+from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import INFO, MACHINE, Case, Outcome, Rule
 
 RULE = Rule(
@@ -33,8 +34,7 @@ _NEARLY = 0.95
 
 
 def judge(case: Case) -> Outcome:
-    count = case.value("gpu.count", 0)
-    cards = [(case.value(f"gpu.{i}.memory_total"), f"gpu.{i}.memory_total") for i in range(count)]
+    cards = [(case.value(f"gpu.{i}.memory_total"), f"gpu.{i}.memory_total") for i in gpu_numbers(case.facts)]
     sized = [(size, fact) for size, fact in cards if size]
     if not sized:
         return case.skipped("no GPU with memory of its own is seen")

@@ -2,7 +2,7 @@
 
 What it checks
     Whether packages of a Linux NVIDIA driver are installed in a WSL system, and whether their libcuda comes before the
-    one that Windows lends (/usr/lib/wsl/lib).
+    one that Windows lends (/usr/lib/wsl/lib). Packages whose library comes second do no harm yet.
 
 Why it matters
     WSL has no NVIDIA kernel module: the driver is Windows' own. A Linux libcuda in front of it finds no device, or

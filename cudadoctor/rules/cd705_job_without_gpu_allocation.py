@@ -2,7 +2,7 @@
 
 What it checks
     Whether this process runs in a job of a scheduler that was given no GPU, by the scheduler's own variables, and sees
-    none.
+    none. A job that sees one, on a node that hides nothing, is left alone.
 
 Why it matters
     On a cluster, a job that does not request a GPU does not get one, even on a node full of them: the driver then looks
