@@ -123,6 +123,9 @@ class Matrix:
 
         12.7 is None: a driver can show a CUDA version that never had a toolkit.
         """
+        return self._once(f"toolkit {version}", lambda: self._find_toolkit(version))
+
+    def _find_toolkit(self, version: str) -> Optional[Toolkit]:
         parts = numbers(version)
         if parts is None:
             return None
@@ -423,6 +426,16 @@ class Matrix:
         system: Optional[str] = None,
     ) -> Verdict:
         """:meth:`runs_on` for a build. A guessed GPU list decides nothing; PTX counts for what the driver compiles."""
+        # The resolver asks the same for each what-if; a driver matters to builds with PTX only.
+        question = (build.torch, build.variant, build.platform, compute_capability)
+        name = " ".join((*question, driver or "", system or "") if build.ptx else question)
+        return self._once(
+            f"runs {name}", lambda: self._build_runs_on(build, compute_capability, driver, system)
+        )
+
+    def _build_runs_on(
+        self, build: Build, compute_capability: str, driver: Optional[str], system: Optional[str]
+    ) -> Verdict:
         if build.cuda is None:
             return Verdict("no", "a CPU build has no GPU code", None, None, build.source)
         if build.archs_guessed or build.guessed:
@@ -448,7 +461,7 @@ class Matrix:
 
     def torch_releases(self) -> tuple[TorchRelease, ...]:
         """Every release, newest first: in the order of versions, not of dates or files."""
-        return tuple(self._release(wanted) for wanted in self._torch_rows())
+        return self._once("torch releases", lambda: tuple(self._release(wanted) for wanted in self._torch_rows()))
 
     def torch_versions(self) -> tuple[str, ...]:
         """The versions of every release, newest first."""

@@ -6,6 +6,7 @@ Plain tuples of integers. A driver's ``450.80.02`` keeps its zero as text and lo
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Optional
 
 from cudadoctor.model.record import NamedTuple
@@ -19,7 +20,10 @@ _VARIANT = re.compile(r"cu(\d{2,3})\Z")
 _TARGET = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d)([af]?)\Z")
 _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)\Z")
 
+# Choosing a wheel compares some hundred different numbers ten thousand times: each is read once.
 
+
+@lru_cache(maxsize=4096)
 def numbers(text: str) -> Optional[Numbers]:
     """``"580.95.05"`` -> ``(580, 95, 5)``; None where the text is not dotted digits."""
     text = text.strip()
@@ -28,6 +32,7 @@ def numbers(text: str) -> Optional[Numbers]:
     return tuple(int(part) for part in text.split("."))
 
 
+@lru_cache(maxsize=4096)
 def torch_key(text: str) -> Optional[tuple[int, int, int]]:
     """``"2.14.1+cu126"`` -> ``(2, 14, 1)``; None for a nightly, a release candidate or no version."""
     match = _TORCH.match(text.strip())
@@ -36,6 +41,7 @@ def torch_key(text: str) -> Optional[tuple[int, int, int]]:
     return int(match.group(1)), int(match.group(2)), int(match.group(3) or 0)
 
 
+@lru_cache(maxsize=4096)
 def cuda_of_variant(variant: str) -> Optional[str]:
     """``"cu126"`` -> ``"12.6"``, ``"cu92"`` -> ``"9.2"``; None for ``"cpu"`` and anything else."""
     match = _VARIANT.match(variant)
@@ -65,6 +71,7 @@ class Target(NamedTuple):
         return f"sm_{self.major}{self.minor}{self.suffix}"
 
 
+@lru_cache(maxsize=4096)
 def target(text: str) -> Optional[Target]:
     """Read ``"86"``, ``"sm_86"``, ``"compute_86"``, ``"sm_90a"`` or ``"8.6"``; None for anything else."""
     text = text.strip().lower()
