@@ -139,6 +139,18 @@ REPORTED = [
         "2.6.0+cu126",
     ),
     Row(
+        "a CPU build, and an old card beside the new one that only drives the screen",
+        linux().display_card("128b", "nouveau").torch("2.6.0+cpu"),
+        ("CD302",),
+        "2.6.0+cu126",
+    ),
+    Row(
+        "a CPU build, and a card that the driver has dropped: it asks nothing of the wheel",
+        linux().display_card("128b", None).torch("2.6.0+cpu"),
+        ("CD302",),
+        "2.6.0+cu126",
+    ),
+    Row(
         "conda's solver fell back to the CPU build, which shows in the build string alone",
         linux()
         .set({"python.environment": "conda"})

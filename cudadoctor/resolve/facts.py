@@ -8,6 +8,7 @@ from typing import Optional
 from cudadoctor.derive import driver as driver_questions
 from cudadoctor.derive import gpus as gpu_questions
 from cudadoctor.derive.case import Case
+from cudadoctor.derive.left_out import within_reach
 from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
 from cudadoctor.parse.versions import is_plain, split_local
@@ -37,9 +38,8 @@ def need(case: Case) -> Need:
     return Need(
         gpus=tuple(
             Gpu(gpu.label, gpu.compute_capability.value if gpu.compute_capability.is_known else None, gpu.index)
-            for gpu in case.derived(gpu_questions.gpus)
-            # A lost card takes no part until it is back, and a card given to a virtual machine is not ours.
-            if gpu.bound_driver != "vfio-pci"
+            # A card for the screen alone, or one of another job, asks nothing of torch.
+            for gpu in case.derived(within_reach)
         ),
         gpu_state={gpu_questions.PRESENT: PRESENT, gpu_questions.NONE: NONE}.get(
             case.derived(gpu_questions.presence).state, UNKNOWN
