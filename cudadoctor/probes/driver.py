@@ -34,6 +34,10 @@ PATIENCE = 2.0
 # How much longer than NVML nvidia-smi may take where NVML has answered: it tells little more then.
 SMI_EXTRA = 2.0
 
+# What is read of an nvidia-smi's words: a table of a large node with thousands of processes takes less, and reading
+# megabytes of something else would take longer than the run may.
+_MOST_TEXT = 256 << 10
+
 # Where nvidia-smi lies when PATH does not lead to it: WSL, GKE's and CoreOS' driver containers, NixOS; old Windows.
 _USUAL_PLACES = {
     "linux": (
@@ -372,13 +376,17 @@ def _smi_facts(system: System, begun: Begun, nvml_answered: bool) -> dict[str, F
         return {name: unknown(f"nvidia-smi: {reason}", SMI) for name in names}
     if result.get().timed_out and not nvml_answered and begun.seconds < PATIENCE:
         return {name: unknown(f"nvidia-smi was given {begun.seconds:.1f} s only", SMI) for name in names}
-    facts = _table_facts(result.get())
+    facts = _table_facts(_cut(result.get()))
     failure = facts["driver.smi_failure"]
     text = facts["driver.smi_failure_text"].value or ""
     final = failure.value in _FINAL or text.startswith("Failed to initialize NVML")
     if not nvml_answered and not final:
         _ask_more(system, begun.places.smi.get(), facts)
     return facts
+
+
+def _cut(result: ProgramResult) -> ProgramResult:
+    return result._replace(stdout=result.stdout[:_MOST_TEXT], stderr=result.stderr[:_MOST_TEXT])
 
 
 def _table_facts(result: ProgramResult) -> dict[str, Fact[Any]]:
@@ -487,11 +495,11 @@ def _ask_more(system: System, path: str, facts: dict[str, Fact[Any]]) -> None:
         result = system.run(query, _time_left(system))
         if not result.is_known or result.get().timed_out:
             return
-        if result.get().exit_status == 0 and _take_query(result.get().stdout, columns, facts):
+        if result.get().exit_status == 0 and _take_query(_cut(result.get()).stdout, columns, facts):
             return
     listed = system.run([path, "-L"], _time_left(system))
     if listed.is_known:
-        _take_list(listed.get().stdout, facts)
+        _take_list(_cut(listed.get()).stdout, facts)
 
 
 def _rows_by_index(facts: Mapping[str, Fact[Any]]) -> dict[int, dict[str, Any]]:
