@@ -25,7 +25,7 @@ from __future__ import annotations
 from cudadoctor.derive.driver import NO, YES, answer, version, version_fact
 from cudadoctor.derive.gpus import NONE, UNCLEAR, presence
 from cudadoctor.derive.surroundings import driver_software, in_container, nvidia_nodes, on_own_linux
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -75,7 +75,6 @@ def judge(case: Case) -> Outcome:
     return case.failed(
         f"the NVIDIA driver does not answer ({_short(reply.reason)})",
         evidence or reply.evidence,
-        certainty=LIKELY,
         fixes=(Remedy("reload-module", {}),),
         not_helping=("another torch build or toolkit: nothing works before the driver does",),
     )
@@ -105,14 +104,12 @@ def _not_loaded(case: Case, evidence: tuple[str, ...]) -> Outcome:
         return case.failed(
             f"the NVIDIA module is kept from loading by {blacklisted[0]}",
             (*evidence, "kernel.nvidia_blacklisted_by"),
-            certainty=CERTAIN,
             fixes=(Remedy("remove-module-blacklist", {"files": list(blacklisted)}),),
             not_helping=("installing the driver again: the setting stays", *not_helping),
         )
     return case.failed(
         "the NVIDIA module is not loaded, so its driver does not answer",
         evidence,
-        certainty=LIKELY,
         fixes=(Remedy("reload-module", {}),),
         not_helping=not_helping,
     )
@@ -122,7 +119,6 @@ def _in_container(case: Case, evidence: tuple[str, ...], reason: str) -> Outcome
     return case.failed(
         f"the driver does not answer inside this container ({reason})",
         (*evidence, "device.nodes"),
-        certainty=LIKELY,
         fixes=(
             Remedy(
                 "manual",

@@ -87,10 +87,14 @@ def judge(case: Case) -> Outcome:
     capabilities = case.value("env.NVIDIA_DRIVER_CAPABILITIES", "")
     contained = in_container(case)
     hint = ""
-    evidence = ("driver.libcuda", *reply.evidence)
+    evidence = ("driver.libcuda", "driver.nvml_cuda", *reply.evidence)
     if contained and capabilities and "compute" not in capabilities and "all" not in capabilities:
         hint = f"; the container was given only the capabilities {capabilities}"
         evidence = (*evidence, "env.NVIDIA_DRIVER_CAPABILITIES")
+    told = [fact for fact in ("driver.nvml_cuda", "driver.smi_cuda") if case.fact(fact).is_known]
+    if told and not hint:
+        # NVML and nvidia-smi read that number out of libcuda, and show N/A where they find none.
+        return case.passed("the driver names its CUDA, so it has a libcuda.so.1 where we did not look", tuple(told))
     return case.failed(
         f"the driver answers and there is no libcuda.so.1: CUDA programs find no driver{hint}",
         evidence,

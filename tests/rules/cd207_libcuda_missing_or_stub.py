@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from cudadoctor.testing import container, fails, jetson, linux, passes, skips, unknown_when, windows, wsl
+from cudadoctor.testing import GONE, container, fails, jetson, linux, passes, skips, unknown_when, windows, wsl
 
 RULE = "CD207"
 
@@ -19,7 +19,15 @@ GOOD = library(DRIVERS, "driver", version="580.95.05")
 STUB = library("/usr/local/cuda/lib64/stubs/libcuda.so.1", "stub", "LD_LIBRARY_PATH")
 STUB_IN_CACHE = dict(STUB, found_by="ld.so.cache")
 
+# nvidia-smi shows "CUDA Version: N/A" where it finds no libcuda.
+NO_CUDA: dict[str, Any] = {"driver.libcuda": [], "driver.nvml_cuda": GONE, "driver.smi_cuda": GONE}
+
 CASES = [
+    passes(
+        "a libcuda in a folder of NixOS' own: nvidia-smi names the CUDA that it read out of it",
+        linux().set({"driver.libcuda": []}),
+        says="where we did not look",
+    ),
     passes("the driver's", linux(), says=DRIVERS),
     passes("WSL's", wsl()),
     passes("a container's", container()),
@@ -62,7 +70,7 @@ CASES = [
     ),
     fails(
         "the driver answers, and its CUDA library is not installed",
-        linux().set({"driver.libcuda": []}),
+        linux().set(NO_CUDA),
         says="the driver answers and there is no libcuda.so.1",
         certainty="likely",
         blame="machine",
@@ -70,7 +78,7 @@ CASES = [
     ),
     fails(
         "a container that was given nvidia-smi and no CUDA",
-        container().set({"driver.libcuda": [], "env.NVIDIA_DRIVER_CAPABILITIES": "utility"}),
+        container().set({**NO_CUDA, "env.NVIDIA_DRIVER_CAPABILITIES": "utility"}),
         says="only the capabilities utility",
         certainty="certain",
         blame="allocation",
@@ -78,7 +86,7 @@ CASES = [
     ),
     fails(
         "a container with no reason to be seen",
-        container().set({"driver.libcuda": [], "env.NVIDIA_DRIVER_CAPABILITIES": "all"}),
+        container().set({**NO_CUDA, "env.NVIDIA_DRIVER_CAPABILITIES": "all"}),
         certainty="likely",
         blame="allocation",
     ),
