@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 from cudadoctor.cli._words import InputError, nearest, pair
 from cudadoctor.model import ABSENT, KNOWN, Fact, Facts, ParseError, absent, known, unknown
 from cudadoctor.model.catalogue import CATALOGUE, fits, read_value, spec_of
+from cudadoctor.model.fact import no_number
 from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -163,13 +164,13 @@ def read_json(path: str) -> Any:
     if len(data) > _MOST_BYTES:
         raise InputError(f"{where} is larger than {_MOST_BYTES >> 20} MiB, which no document of one machine is")
     try:
-        return json.loads(data.decode(json.detect_encoding(data)))
+        return json.loads(data.decode(json.detect_encoding(data)), parse_constant=no_number)
     except UnicodeDecodeError:
         raise InputError(f"{where} is not text; expected a JSON document") from None
     except json.JSONDecodeError as error:
         raise InputError(f"{where} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except (RecursionError, ValueError):
-        raise InputError(f"{where} is not JSON that can be read: nested too deeply, or a huge number") from None
+        raise InputError(f"{where} is not JSON that can be read: nested too deeply, or a number that is none") from None
 
 
 def _short(value: object) -> str:

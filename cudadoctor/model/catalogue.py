@@ -240,12 +240,12 @@ CATALOGUE: dict[str, FactSpec] = {
 }
 
 # No machine has as many; a document that claims more is not believed that far.
-_MOST_GPUS = 256
+MOST_GPUS = 256
 
 
 def gpu_numbers(facts: Facts) -> range:
     """NVML's numbers of the GPUs: the N of the facts `gpu.N.name` and so on."""
-    return range(min(facts.value("gpu.count", 0), _MOST_GPUS))
+    return range(min(facts.value("gpu.count", 0), MOST_GPUS))
 
 
 _PLACEHOLDER = re.compile(r"\\\{(n|name)\\\}")
@@ -275,7 +275,8 @@ def fits(spec: FactSpec, value: object) -> bool:
     if spec.type == "int":
         return isinstance(value, int) and not isinstance(value, bool)
     if spec.type == "float":
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
+        # Neither infinite nor "not a number", which no JSON document can carry.
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
     if spec.type == "str":
         return isinstance(value, str)
     if spec.type == "dict":
@@ -300,16 +301,19 @@ def read_value(name: str, text: str) -> object:
         raise ParseError(f"fact {name!r} is true or false, not {text!r}")
     if spec.type in ("int", "float"):
         try:
-            return int(text) if spec.type == "int" else float(text)
+            number = int(text) if spec.type == "int" else float(text)
         except ValueError:
+            number = None
+        if not fits(spec, number):
             unit = f" ({spec.unit})" if spec.unit else ""
-            raise ParseError(f"fact {name!r} is a number{unit}, not {text!r}") from None
+            raise ParseError(f"fact {name!r} is a number{unit}, not {text!r}")
+        return number
     if spec.type == "list[str]":
         return [part.strip() for part in text.split(",") if part.strip()]
     import json
 
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=no_number)
     except ValueError:
         raise ParseError(f"fact {name!r} is written as JSON, and {text!r} is none") from None
     if not fits(spec, value):

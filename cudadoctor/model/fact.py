@@ -24,6 +24,11 @@ class ParseError(ValueError):
     """A text is not what it was taken for; the message is one sentence for a person."""
 
 
+def no_number(word: str) -> object:
+    """For `parse_constant` of `json.loads`: Python reads NaN and Infinity, which are no JSON (`ValueError`)."""
+    raise ValueError(f"{word} is no number of JSON")
+
+
 class Fact(NamedTuple, Generic[T]):
     """One thing about a machine.
 

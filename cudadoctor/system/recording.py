@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from cudadoctor.model.fact import ABSENT, KNOWN, Fact, ParseError, absent, known, unknown
+from cudadoctor.model.fact import ABSENT, KNOWN, Fact, ParseError, absent, known, no_number, unknown
 
 SCHEMA = "cudadoctor.recording/1"
 FILE_NAME = "machine.json"
@@ -348,13 +348,15 @@ def read_document(folder: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise RecordingError(f"{where}: a recording is JSON in UTF-8, and this is not UTF-8") from None
     try:
-        document = json.loads(text, object_pairs_hook=_no_doubles)
+        document = json.loads(text, object_pairs_hook=_no_doubles, parse_constant=no_number)
     except _Doubled as error:
         raise RecordingError(f"{where}: the key {error.args[0]!r} stands twice in one object") from None
     except RecursionError:
         raise RecordingError(f"{where}: the JSON is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise RecordingError(f"{where}, line {error.lineno}: broken JSON ({error.msg.lower()})") from None
+    except ValueError:
+        raise RecordingError(f"{where}: a number in it is none that JSON has, or a huge one") from None
     return check_document(document, where)
 
 

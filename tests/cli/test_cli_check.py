@@ -191,6 +191,7 @@ BROKEN: list[tuple[Any, str]] = [
     (b'{"schema": "cudadoctor.facts/1",\n "facts": {,}}', "is not JSON: line 2, column 12"),
     (b"\xff\xfe\x00broken\xff", "is not "),
     (b"[" * 200_000, "is not JSON"),
+    (b'{"schema": "cudadoctor.facts/1", "facts": {"gpu.0.power": {"state": "known", "value": NaN}}}', "is not JSON"),
     (b'"text"', "facts must be a JSON object"),
     (b'{"schema": "something/1"}', "not a facts document: 'schema' is 'something/1', expected 'cudadoctor.facts/1'"),
     (b'{"schema": "cudadoctor.facts/2", "facts": {}}', "this cudadoctor reads 'cudadoctor.facts/1'"),

@@ -305,6 +305,7 @@ BAD_FILES = [
     ("{" + SCHEMA + ', "disks": {"/": {"total": 1}}}', "{}: 'disks', '/' must be an object with total and free (byte"),
     ("{" + SCHEMA + ', "nvml": 7}', "{}: 'nvml' must be an object with NVML's answers, not 7"),
     ("[" * 100_000, "{}: the JSON is nested too deeply"),
+    ("{" + SCHEMA + ', "limits": {"nofile": NaN}}', "{}: a number in it is none that JSON has, or a huge one"),
     (b"\xff\xfe\x00", "{}: a recording is JSON in UTF-8, and this is not UTF-8"),
     (b"\x1f\x8b\x08", "{}: a recording is JSON in UTF-8, and this is not UTF-8"),
 ]
