@@ -87,6 +87,9 @@ def run() -> NoReturn:
         main()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0
+        worker = sys.modules.get("cudadoctor.system.worker")
+        if worker is not None:
+            worker.end_all()  # after Ctrl-C, what was waited for still runs
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

@@ -19,7 +19,7 @@ from cudadoctor.model.report import Report
 from cudadoctor.plan import Options, Plan, make_plan, plan_for, torch_for
 from cudadoctor.render.plan import FAIL, OK, TODO, FixView, render
 from cudadoctor.render.plan import UNDECIDED as NOT_DECIDED
-from cudadoctor.render.sentences import ok_sentence
+from cudadoctor.render.sentences import hedged, ok_sentence
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import View
 from cudadoctor.resolve import Need, Resolution
@@ -105,14 +105,14 @@ def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) ->
         mended = next((o for o in roots if o.rule in mends), None) or next(
             (o for o in report.outcomes if o.failed and o.rule in mends), None
         )
-        text = f"{steps}: {mended.message if mended is not None else plan.steps[-1].title}"
+        text = f"{steps}: {hedged(mended) if mended is not None else plan.steps[-1].title}"
         if roots and roots[0].rule not in mends and roots[0].severity == ERROR:
             # The plan is for lesser things: what it does not mend must not look mended.
-            return FAIL, f"no step mends this: {roots[0].message} ({steps} for the rest)", EXIT_TODO
+            return FAIL, f"no step mends this: {hedged(roots[0])} ({steps} for the rest)", EXIT_TODO
         return TODO, text, EXIT_TODO
     unmended = [o for o in report.outcomes if o.failed and o.severity == ERROR and o.because_of is None]
     if unmended:
-        return FAIL, f"nothing that cudadoctor knows mends this: {unmended[0].message}", EXIT_TODO
+        return FAIL, f"nothing that cudadoctor knows mends this: {hedged(unmended[0])}", EXIT_TODO
     crashed = [o for o in report.outcomes if o.status == CRASH]
     if crashed:
         return "BUG", crashed[0].message, EXIT_UNUSABLE

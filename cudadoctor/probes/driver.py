@@ -15,7 +15,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 
+from cudadoctor.model.catalogue import MOST_GPUS
 from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
+from cudadoctor.parse.digits import is_digits
 from cudadoctor.probes.api import EVERYWHERE, Probe
 
 if TYPE_CHECKING:
@@ -165,7 +167,7 @@ def nvml_facts(answer: Fact[Any]) -> dict[str, Fact[Any]]:
     missing = f"NVML stopped answering ({unfinished})" if unfinished else "NVML was not asked"
     facts["driver.nvml_version"] = _read(data.get("driver_version"), missing)
     facts["driver.nvml_cuda"] = _read(data.get("cuda_driver_version"), missing).map(_cuda_version)
-    facts["gpu.count"] = _read(data.get("count"), missing)
+    facts["gpu.count"] = _read(data.get("count"), missing).map(_gpu_count)
     gpus = data.get("gpus", [])
     for index in range(max(len(gpus), facts["gpu.count"].value or 0)):
         found = _gpu_facts(gpus[index]) if index < len(gpus) else _no_gpu_facts(missing, False)
@@ -225,6 +227,19 @@ def _library_version(text: str) -> str:
     return text.partition(".")[2] if text.count(".") >= 2 else text
 
 
+def _gpu_count(number: Any) -> int:
+    if isinstance(number, int) and 0 <= number <= MOST_GPUS:
+        return number
+    raise ParseError(f"NVML counts {number!r} GPUs, which no machine has")
+
+
+def _capability(text: Any) -> str:
+    major, _, minor = str(text).partition(".")
+    if is_digits(major, 2) and is_digits(minor, 2) and int(major):
+        return str(text)
+    raise ParseError(f"NVML gave {text!r}, which is no compute capability")
+
+
 def _cuda_version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
@@ -271,7 +286,7 @@ _GPU_FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("name", "name", _as_it_is),
     ("pci_address", "pci_bus_id", _address),
     ("pci_device_id", "pci_device_id", lambda text: text[:4].lower()),
-    ("compute_capability", "compute_capability", _as_it_is),
+    ("compute_capability", "compute_capability", _capability),
     ("memory_total", "memory", _part("total")),
     ("memory_free", "memory", _part("free")),
     ("memory_used", "memory", _part("used")),

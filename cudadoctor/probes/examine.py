@@ -178,8 +178,9 @@ class Examination:
         """Everything is on its way when this returns."""
         import time
 
-        from cudadoctor.system.worker import Task, Worker
+        from cudadoctor.system.worker import Task, Worker, end_all_when_ended
 
+        end_all_when_ended()
         names = sorted((name for name in self._probes if name != DRIVER), key=lambda name: name != DEVICE)
         tasks = [Task(name, self._task(self._probes[name]), PROBE_SECONDS) for name in names]
         if DRIVER in self._probes:

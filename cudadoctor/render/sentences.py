@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from cudadoctor.model import FAIL, INFO, PASS, WARNING, Evidence, Fact, Facts
+from cudadoctor.model import CERTAIN, ERROR, FAIL, INFO, PASS, WARNING, Evidence, Fact, Facts, Outcome
 from cudadoctor.model.catalogue import spec_of
 from cudadoctor.model.report import Report
 from cudadoctor.render.chain import driver_version, gpu_names, size
@@ -28,6 +28,14 @@ def ok_sentence(view: View) -> str:
     counts = [_count(report, WARNING, "warning"), _count(report, INFO, "hint")]
     noted = " and ".join(count for count in counts if count)
     return f"{text} ({noted} below)" if noted else text
+
+
+def hedged(outcome: Outcome) -> str:
+    """The message of a finding; of an error that is the likeliest cause and no certainty, saying so. What follows from
+    another finding is no cause, and the message of a warning says what is there and what may come of it."""
+    if outcome.failed and outcome.severity == ERROR and outcome.because_of is None and outcome.certainty != CERTAIN:
+        return f"{outcome.certainty}: {outcome.message}"
+    return outcome.message
 
 
 _HOME = re.compile(r"/home/[^/]+|/root|/Users/[^/]+|[A-Za-z]:\\Users\\[^\\]+")
@@ -64,7 +72,13 @@ def shown_value(fact: Fact[Any], item: Evidence) -> str:
         if fact.is_unknown:
             return f"unknown ({fact.reason})" if fact.reason else "unknown"
         return "not there"
+    if item.fact == "pci.other_display":
+        return ", ".join(_MAKERS.get(vendor, vendor) for vendor in item.value) or "none"
     return value_text(item.fact, item.value)
+
+
+# Makers of display devices by their PCI vendor ids.
+_MAKERS = {"1002": "AMD (1002)", "8086": "Intel (8086)"}
 
 
 # Keys of entries of facts that hold bytes.

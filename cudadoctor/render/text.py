@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Optional
 
 from cudadoctor.model import (
-    CERTAIN,
     CRASH,
     ERROR,
     FAIL,
@@ -21,7 +20,7 @@ from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import EXIT_UNUSABLE, rank
 from cudadoctor.render.chain import CHAIN, Described, Link, subject_of
-from cudadoctor.render.sentences import home_of, ok_sentence, shown_value
+from cudadoctor.render.sentences import hedged, home_of, ok_sentence, shown_value
 from cudadoctor.render.steps import step_lines
 from cudadoctor.render.style import Style, clean, columns, wrap
 from cudadoctor.render.view import View
@@ -62,11 +61,6 @@ def word_of(outcome: Outcome) -> str:
     return {PASS: "ok", SKIP: "skip", UNDECIDED: "????", CRASH: "BUG"}[outcome.status]
 
 
-def _hedged(outcome: Outcome) -> str:
-    """The message, saying so where it is no certainty."""
-    if outcome.status == FAIL and outcome.certainty != CERTAIN:
-        return f"{outcome.certainty}: {outcome.message}"
-    return outcome.message
 
 
 class _Text:
@@ -98,7 +92,7 @@ class _Text:
         undecided = [o for o in self.report.outcomes if o.status == UNDECIDED and o.chain]
         found = self._at_threshold()
         if found:
-            return ("FAIL", _hedged(found[0])), found[0]
+            return ("FAIL", hedged(found[0])), found[0]
         if self.view.exit == EXIT_UNUSABLE:
             crashed = next((o for o in self.report.outcomes if o.status == CRASH), None)
             return ("BUG", crashed.message if crashed else "cudadoctor itself failed"), crashed
@@ -167,7 +161,7 @@ class _Text:
     def _message(self, outcome: Outcome) -> _Note:
         follows = outcome.because_of if outcome.failed else None
         right = f"{outcome.rule}, from {follows}" if follows else outcome.rule
-        return _Note(_hedged(outcome), right, tight=True)
+        return _Note(hedged(outcome), right, tight=True)
 
     def _rank(self, outcome: Outcome) -> tuple[bool, int]:
         """The verdict's own outcome first, then the other root causes in their order."""
@@ -185,15 +179,41 @@ class _Text:
         return [self._fact(item) for item in outcome.evidence] if wanted else []
 
     def _fact(self, item: Evidence) -> _Note:
-        value = shown_value(self.report.facts[item.fact], item)
-        text = f"{item.fact}: {value}"
-        if not self.style.verbose and len(wrap(text, self.style.width - 20)) > _MOST_VALUE_LINES:
-            count = f"{len(item.value)} entries" if isinstance(item.value, (list, dict)) else f"{len(value)} letters"
-            text = f"{item.fact}: {count} (see `cudadoctor facts`)"
+        told = self._told(item)
+        if told is not None:
+            text = self._entries(item.fact, told)
+        else:
+            value = shown_value(self.report.facts[item.fact], item)
+            text = f"{item.fact}: {value}"
+            if item.fact == "driver.nvml_error" and item.value is not None:
+                text += _in_brackets(self.report.facts.value("driver.nvml_error_text"))
+            if self._is_long(text):
+                listed = isinstance(item.value, (list, dict))
+                count = f"{len(item.value)} entries" if listed else f"{len(value)} letters"
+                text = f"{item.fact}: {count} (see `cudadoctor facts`)"
         # Of a fact that is unknown without a source, the reason is all there is, and it is said already.
         reason = self.report.facts[item.fact].reason
         source = item.source if item.value is not None or item.source != reason else ""
         return _Note(text, source, keep=True)
+
+    def _told(self, item: Evidence) -> Optional[list[str]]:
+        if not isinstance(item.value, (list, dict)):
+            return None
+        from cudadoctor.render.evidence import entries_of
+
+        return entries_of(item.fact, item.value)
+
+    def _is_long(self, text: str) -> bool:
+        return not self.style.verbose and len(wrap(text, self.style.width - 20)) > _MOST_VALUE_LINES
+
+    def _entries(self, name: str, told: list[str]) -> str:
+        """As many entries as there is room for, and how many there are beside them."""
+        for count in range(len(told), 1, -1):
+            left = len(told) - count
+            text = f"{name}: " + "; ".join(told[:count]) + (f"; and {left} more" if left else "")
+            if not self._is_long(text):
+                return text
+        return f"{name}: {told[0]}" + (f"; and {len(told) - 1} more" if told[1:] else "")
 
     # -- what else was found ----------------------------------------------------------------------------------------
 
@@ -303,6 +323,10 @@ def _weight(outcome: Outcome) -> int:
 def _hanging(start: str, text: str, width: int) -> Iterator[str]:
     for number, line in enumerate(wrap(clean(text), width - len(start))):
         yield (start if number == 0 else " " * len(start)) + line
+
+
+def _in_brackets(text: Optional[str]) -> str:
+    return f" ({text})" if text else ""
 
 
 def _unique(texts: Iterable[str]) -> list[str]:

@@ -79,9 +79,9 @@ def judge(case: Case) -> Outcome:
 
 
 def _failed(case: Case, certainty: str, evidence: tuple[str, ...]) -> Outcome:
-    verb = {CERTAIN: "keeps", LIKELY: "probably keeps", POSSIBLE: "may keep"}[certainty]
+    # How sure that is says the certainty, which every format shows.
     return case.failed(
-        f"Secure Boot {verb} the NVIDIA module from loading: the key that signed it is not enrolled",
+        "Secure Boot keeps the NVIDIA module from loading: the key that signed it is not enrolled",
         evidence,
         certainty=certainty,
         fixes=(Remedy("enroll-mok", {}),),

@@ -3,7 +3,7 @@
 What it checks
     Which libcuda.so.1 the loader finds first: the driver's, one of length zero, a link that leads nowhere, or the
     toolkit's stub, which is made for linking only. Where the driver answers and there is none at all, that is a fault
-    too.
+    too, unless the driver names the CUDA that it serves: it reads that out of libcuda (nvidia-smi shows N/A without).
 
 Why it matters
     CUDA programs load libcuda by that name. A stub answers "CUDA driver is a stub library" (error 34); without one,

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
+from cudadoctor.model.catalogue import MOST_GPUS
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.system.port import System
 from cudadoctor.system.sources import LIBRARY_SEARCH
@@ -123,7 +124,7 @@ def ask(report: Callable[[Any], None], library: str) -> dict[str, Any]:
     )
     answer["count"] = questions.ask("nvmlDeviceGetCount")
     answer["gpus"] = []
-    if isinstance(answer["count"], int):
+    if isinstance(answer["count"], int) and answer["count"] <= MOST_GPUS:
         for index in range(answer["count"]):
             report(dict(answer))
             answer["gpus"].append(_ask_gpu(questions, index))

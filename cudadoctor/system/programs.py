@@ -156,6 +156,8 @@ class _PosixProgram:
     def _end(self) -> None:
         if self._status is None:
             worker.end_process(self._process)
+        elif self._readers:
+            worker.kill_group(self._process)  # what it left running holds the pipes
         worker.program_ended(self._process)
         for reader in self._readers:
             os.close(reader)

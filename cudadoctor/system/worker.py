@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, NamedTuple, Optional
+from weakref import WeakSet
 
 # How long we look for the end of a process that was killed. It needs a few milliseconds, or it cannot be killed.
 KILL_GRACE = 0.25
@@ -25,7 +26,7 @@ KILL_GRACE = 0.25
 CAN_FORK = hasattr(os, "fork")
 
 # POSIX's numbers: importing the signal module takes longer than starting a process.
-SIGINT, SIGKILL, SIGPIPE, SIGTERM = 2, 9, 13, 15
+SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGTERM = 1, 2, 9, 13, 15
 
 # What comes through the pipe, a frame each: its length in four bytes, then marshal's form of (kind, content).
 _DONE = 0  # (value, failure)
@@ -186,12 +187,14 @@ class Worker:
         if child == 0:
             _be_child(self._tasks[self._next :], reader, writer)
         os.close(writer)
+        _workers.add(self)
         self._child = child
         self._pipe = reader
         self._buffer.clear()
 
     def close(self) -> None:
         """Ends what still runs, and does not wait for what cannot be ended."""
+        _workers.discard(self)
         if self._thread is not None:
             self.abandoned = self.abandoned or self._thread.busy
             self._thread = None
@@ -253,6 +256,41 @@ def run_isolated(tasks: Sequence[Task], deadline: float) -> Iterator[Finished]:
         yield from worker
 
 
+# -- the end of the run before its time ------------------------------------------------------------------------------
+
+# What runs for this process: it must not outlive us when a person, a job's time limit or a closed terminal ends us.
+_workers: WeakSet[Worker] = WeakSet()
+_running: set[int] = set()
+
+
+def end_all() -> None:
+    """Ends every worker and program that still runs."""
+    for worker in list(_workers):
+        with contextlib.suppress(Exception):
+            worker.close()
+    for program in list(_running):
+        kill_group(program)
+    _running.clear()
+
+
+def end_all_when_ended() -> None:
+    """From now on `end_all` runs where SIGTERM or SIGHUP ends this process; it ends by the signal all the same."""
+    if not CAN_FORK:
+        return
+    import _signal  # the signal module itself is slow to import
+
+    def end(number: int, frame: Any) -> None:
+        end_all()
+        _signal.signal(number, _signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    for number in (SIGTERM, SIGHUP):
+        # Ignored (nohup) or somebody else's already: it stays so. Only the main thread may set it.
+        with contextlib.suppress(ValueError):
+            if _signal.getsignal(number) == _signal.SIG_DFL:
+                _signal.signal(number, end)
+
+
 # -- inside the child -----------------------------------------------------------------------------------------------
 
 # Tells the parent about programs that are started in this child; None outside one.
@@ -261,11 +299,13 @@ _announce: Optional[Callable[[int, int], None]] = None
 
 def program_started(process: int) -> None:
     """A program was started in its own process group: whoever ends this child must end that, too."""
+    _running.add(process)
     if _announce is not None:
         _announce(_PROGRAM_STARTED, process)
 
 
 def program_ended(process: int) -> None:
+    _running.discard(process)
     if _announce is not None:
         _announce(_PROGRAM_ENDED, process)
 
@@ -294,6 +334,8 @@ def _be_child(tasks: Sequence[Task], reader: int, writer: int) -> None:
 
         global _announce
         _announce = send
+        _workers.clear()
+        _running.clear()
         for task in tasks:
             value, failure = _call(task, lambda content: send(_PROGRESS, content))
             try:

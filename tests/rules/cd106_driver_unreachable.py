@@ -43,7 +43,7 @@ CASES = [
         "the module is not loaded",
         linux().not_loaded(),
         says="not loaded",
-        certainty="likely",
+        certainty="certain",
         severity="error",
         blame="machine",
         fix="reload-module",
@@ -72,7 +72,7 @@ CASES = [
         "it is loaded and says that it is not",
         linux().driver_fails(999, "unknown-error", 255, "Unknown Error"),
         says="NVML: Unknown Error (999)",
-        certainty="likely",
+        certainty="certain",
         fix="reload-module",
     ),
     fails(
@@ -87,7 +87,7 @@ CASES = [
         fix="manual",
     ),
     fails("Windows: the driver is there and fails", windows().driver_fails(9, "no-driver", 9), fix="reload-module"),
-    fails("a container without its GPU follows from that", container_without_gpu(), certainty="likely"),
+    fails("a container without its GPU follows from that", container_without_gpu(), certainty="certain"),
     skips("no card", linux().no_gpu()),
     unknown_when(
         "a sandbox that shows neither bus nor driver",
