@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional
 
-from cudadoctor.model.fact import Facts, ParseError
+from cudadoctor.model.fact import Facts, ParseError, no_number
 
 
 class FactSpec(NamedTuple):
