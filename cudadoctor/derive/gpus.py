@@ -140,7 +140,11 @@ def _sign_of_a_driver(case: Case) -> str:
         return "driver.nvml_error"
     if case.fact("driver.smi_failure").is_known and case.value("driver.smi_failure") not in _SMI_WITHOUT_DRIVER:
         return "driver.smi_failure"
-    return "driver.module_loaded" if case.value("driver.module_loaded", False) else ""
+    if case.value("driver.module_loaded", False):
+        return "driver.module_loaded"
+    # A library that was asked and said nothing yet: without a driver it says so at once.
+    silent = case.fact("driver.nvml_version").is_unknown and case.fact("driver.nvml_error").is_unknown
+    return "driver.nvml_library" if case.fact("driver.nvml_library").is_known and silent else ""
 
 
 def _presence_in_wsl(case: Case) -> Presence:

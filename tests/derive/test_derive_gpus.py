@@ -147,6 +147,22 @@ class TestSourcesTogether:
             .set({"device.nodes": []}),
             UNCLEAR,
         ),
+        (
+            "no card on the bus, and a library that has not answered yet",
+            linux()
+            .no_gpu()
+            .set({"driver.nvml_library": "libnvidia-ml.so.1"})
+            .unknown("driver.nvml_version", "driver.nvml_error", reason="timed out after 1 s"),
+            UNCLEAR,
+        ),
+        (
+            "no card on the bus, and a library that finds no driver",
+            linux()
+            .no_gpu()
+            .set({"driver.nvml_library": "libnvidia-ml.so.1", "driver.nvml_error": 9})
+            .unknown("driver.nvml_version", reason="NVML did not start"),
+            NONE,
+        ),
         ("a sandbox that hides the bus", linux().no_gpu().unknown("pci.gpus"), UNCLEAR),
         ("macOS", linux().no_gpu().set({"system.os": "darwin", "pci.gpus": GONE}), NONE),
         ("nothing is known", linux().only(), UNCLEAR),
