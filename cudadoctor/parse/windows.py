@@ -12,12 +12,6 @@ HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management, PagingF
     C:\pagefile.sys 16384 32768         fixed: initial and maximum size
     (empty)                             no page file
 
-HKLM\SYSTEM\CurrentControlSet\Control\GraphicsDrivers:
-
-    HwSchMode    2 on, 1 off, absent: Windows' choice
-    TdrDelay     seconds; absent: 2
-    TdrLevel     0 off, 3 on; absent: 3
-
 The driver version that Windows shows, 32.0.15.6094, ends in the digits of NVIDIA's own, 560.94.
 """
 
@@ -29,14 +23,6 @@ from collections.abc import Sequence
 from cudadoctor.model.record import NamedTuple
 
 from .errors import unlike
-
-# Well-known plans (Microsoft's GUID constants GUID_TYPICAL_POWER_SAVINGS, GUID_MIN_POWER_SAVINGS,
-# GUID_MAX_POWER_SAVINGS; the last is
-# the template from which a copy with a random GUID is made).
-BALANCED = "381b4222-f694-41f0-9685-ff5bb260df2e"
-HIGH_PERFORMANCE = "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c"
-POWER_SAVER = "a1841308-3541-4fab-bc81-f71556f20b4a"
-ULTIMATE_TEMPLATE = "e9a42b02-d5df-448d-aa00-03f14749eb61"
 
 _GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
@@ -58,17 +44,6 @@ class PowerPlan(NamedTuple):
     name: str | None
     active: bool
 
-    @property
-    def known_kind(self) -> str | None:
-        """By GUID: "balanced", "high-performance", "power-saver", "ultimate"; None for a maker's plan or a copy."""
-        kinds = {
-            BALANCED: "balanced",
-            HIGH_PERFORMANCE: "high-performance",
-            POWER_SAVER: "power-saver",
-            ULTIMATE_TEMPLATE: "ultimate",
-        }
-        return kinds.get(self.guid)
-
 
 def parse_power_plans(text: str) -> list[PowerPlan]:
     """Every plan in the output of `powercfg /list` or `/getactivescheme`, in order. Never fails."""
@@ -79,7 +54,8 @@ def parse_power_plans(text: str) -> list[PowerPlan]:
             rest = found.group(2).strip()
             active = rest.endswith("*")
             name = rest.rstrip("*").strip()
-            inner = name[1:-1] if name.startswith("(") and name.endswith(")") else name.strip("()")
+            # Japanese and Chinese consoles may print brackets of full width.
+            inner = name[1:-1] if name[:1] in "(（" and name[-1:] in ")）" else name.strip("()（）")
             plans.append(PowerPlan(found.group(1).lower(), inner or None, active))
     return plans
 
@@ -141,20 +117,3 @@ def nvidia_driver_version(windows_version: str) -> str:
     if len(digits) < 5 or digits[0] == "0":
         raise unlike("the Windows version of an NVIDIA driver", windows_version)
     return f"{digits[:3]}.{digits[3:]}"
-
-
-def gpu_scheduling(value: int | None) -> bool | None:
-    """HwSchMode -> hardware-accelerated GPU scheduling on, off; None for absent (Windows' choice) and other numbers."""
-    return {1: False, 2: True}.get(value) if value is not None else None
-
-
-class TimeoutDetection(NamedTuple):
-    """TDR as it works: seconds until a GPU that does not answer is reset; `enabled` False when switched off."""
-
-    enabled: bool
-    seconds: int
-
-
-def timeout_detection(level: int | None, delay: int | None) -> TimeoutDetection:
-    """TdrLevel and TdrDelay, None for an absent value (Windows then uses level 3 and 2 seconds)."""
-    return TimeoutDetection(level != 0, 2 if delay is None else delay)

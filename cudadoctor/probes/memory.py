@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
+from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.parse.procfs import (
     CgroupPaths,
     parse_cgroup,
@@ -15,6 +14,9 @@ from cudadoctor.parse.procfs import (
 )
 from cudadoctor.probes.api import EVERYWHERE, Probe
 from cudadoctor.system.port import System
+
+if TYPE_CHECKING:
+    from cudadoctor.parse.windows import PageFile
 
 _MEMINFO = "/proc/meminfo"
 _SWAPS = "/proc/swaps"
@@ -117,10 +119,12 @@ def _windows(system: System) -> dict[str, Fact[Any]]:
 
 
 def _page_files(system: System) -> Fact[list[dict[str, Any]]]:
+    from cudadoctor.parse.windows import parse_paging_files
+
     configured = system.registry_value(_PAGING, "PagingFiles")
     if configured.is_absent:
         return known([], configured.source)
-    files = configured.map(lambda value: [_page_file(line) for line in _lines(value)])
+    files = configured.map(lambda value: [_page_file(file) for file in parse_paging_files(_lines(value))])
     if not files.is_known or not any(entry["path"].startswith("?") for entry in files.get()):
         return files
     # "?:\pagefile.sys": Windows chooses the drive. What it chose stands in another value.
@@ -140,16 +144,10 @@ def _lines(value: Any) -> list[str]:
     return [line for line in lines if isinstance(line, str) and line.strip()]
 
 
-def _page_file(line: str) -> dict[str, Any]:
-    """`c:\\pagefile.sys 4096 8192`, in MiB; zeros or nothing: Windows manages the size."""
-    found = re.fullmatch(r"(.+?)(?:\s+([0-9]{1,9})\s+([0-9]{1,9}))?\s*", line, re.ASCII)
-    if found is None:
-        raise ParseError(f"not a page file: {line[:60]!a}")
-    path, initial, maximum = found.groups()
-    sizes = (int(initial or 0) * MIB, int(maximum or 0) * MIB)
-    if not any(sizes):
-        return {"path": path, "mode": "system-managed", "initial": None, "maximum": None}
-    return {"path": path, "mode": "fixed", "initial": sizes[0], "maximum": sizes[1]}
+def _page_file(file: PageFile) -> dict[str, Any]:
+    initial, maximum = (None if mib is None else mib * MIB for mib in (file.initial_mib, file.maximum_mib))
+    mode = "system-managed" if file.system_managed else "fixed"
+    return {"path": file.path, "mode": mode, "initial": initial, "maximum": maximum}
 
 
 PROBE = Probe(

@@ -9,6 +9,7 @@ import re
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
+from cudadoctor.parse.windows import normalise_guid, nvidia_driver_version, parse_active_power_plan
 from cudadoctor.probes.api import WINDOWS, Probe
 from cudadoctor.system.port import System
 
@@ -83,14 +84,11 @@ def _active_plan(system: System) -> tuple[Fact[str], Fact[str], Fact[str]]:
     program = system.which("powercfg")
     if program.is_known:
         result = system.run([program.get(), "/getactivescheme"], timeout=5.0)
-        # "Power Scheme GUID: 381b4222-...  (Balanced)", the words in the console's language.
-        text = result.get().stdout if result.is_known else ""
-        found = re.search(_GUID, text)
-        if found is not None:
-            named = re.search(r"[(（]([^()（）]{1,100})[)）]", text[found.end() :])
-            name = _or_unknown(named.group(1).strip() if named else None, "powercfg shows no name", result.source)
-            return known(found.group().lower(), result.source), name, no_personality
-    active = system.registry_value(_SCHEMES, "ActivePowerScheme").map(_guid)
+        plan = result.map(lambda answer: parse_active_power_plan(answer.stdout))
+        if plan.is_known:
+            name = _or_unknown(plan.get().name, "powercfg shows no name", result.source)
+            return known(plan.get().guid, result.source), name, no_personality
+    active = system.registry_value(_SCHEMES, "ActivePowerScheme").map(lambda value: normalise_guid(str(value)))
     if not active.is_known:
         nothing: Fact[str] = unknown(scheme.reason or active.reason or "Windows does not say it", scheme.source)
         return nothing, nothing, no_personality
@@ -102,13 +100,6 @@ def _active_plan(system: System) -> tuple[Fact[str], Fact[str], Fact[str]]:
 
 def _or_unknown(value: Optional[str], reason: str, source: str) -> Fact[str]:
     return known(value, source) if value else unknown(reason, source)
-
-
-def _guid(value: Any) -> str:
-    found = re.search(_GUID, str(value))
-    if found is None:
-        raise ParseError(f"not a GUID: {str(value)[:40]!a}")
-    return found.group().lower()
 
 
 def _plans(system: System) -> Fact[list[str]]:
@@ -162,7 +153,7 @@ def _adapter(system: System, key: str) -> Optional[dict[str, Any]]:
     version = system.registry_value(key, "DriverVersion").value
     return {
         "name": name,
-        "driver_version": nvidia_version(str(version)) if vendor == "10de" else None,
+        "driver_version": _nvidia_version(version) if vendor == "10de" else None,
         "vendor_id": vendor,
         "device_id": device,
     }
@@ -185,13 +176,12 @@ def _ids(value: Any) -> tuple[Optional[str], Optional[str]]:
     return (found.group(1).lower(), found.group(2).lower()) if found else (None, None)
 
 
-def nvidia_version(windows_version: str) -> Optional[str]:
-    """Windows' number of an NVIDIA driver in NVIDIA's numbering: the last five digits, 32.0.15.6094 -> 560.94."""
-    groups = windows_version.split(".")
-    if len(groups) != 4 or not all(group.isdigit() for group in groups):
+def _nvidia_version(windows_version: Any) -> Optional[str]:
+    """NVIDIA's own number of a driver, None for one that is not NVIDIA's."""
+    try:
+        return nvidia_driver_version(str(windows_version))
+    except ParseError:
         return None
-    digits = (groups[2][-1:] + groups[3].zfill(4))[-5:]
-    return f"{int(digits[:-2])}.{digits[-2:]}"
 
 
 def _driver_version(gpus: Fact[list[dict[str, Any]]]) -> Fact[str]:

@@ -4,7 +4,7 @@ from typing import Any, Optional
 
 import pytest
 
-from cudadoctor.probes.windows import PROBE, nvidia_version
+from cudadoctor.probes.windows import PROBE
 
 from .tables import ABSENT, DENIED, Unknown, check, windows
 
@@ -181,25 +181,6 @@ def test_display_adapters(title: str, registry: dict[str, Any], gpus: Any, versi
 
 def test_the_registry_cannot_be_read() -> None:
     check(PROBE, windows(registry_keys={CLASS: DENIED}), {"windows.gpus": Unknown("denied")})
-
-
-@pytest.mark.parametrize(
-    ("of_windows", "of_nvidia"),
-    [
-        ("32.0.15.8157", "581.57"),
-        ("32.0.15.6094", "560.94"),
-        ("31.0.15.3713", "537.13"),
-        ("27.21.14.5671", "456.71"),
-        ("30.0.14.7514", "475.14"),
-        ("26.21.14.4112", "441.12"),
-        ("23.21.13.9135", "391.35"),
-        ("21.21.13.0078", "300.78"),
-        ("10.0.26100", None),
-        ("nonsense", None),
-    ],
-)
-def test_the_driver_in_nvidias_numbering(of_windows: str, of_nvidia: Optional[str]) -> None:
-    assert nvidia_version(of_windows) == of_nvidia
 
 
 # -- settings and runtimes -------------------------------------------------------------------------------------------
