@@ -26,7 +26,8 @@ Describe = Callable[[Facts], Optional[Described]]
 
 
 class Link(NamedTuple):
-    """One line. `rules` decide its word, the worst of them. `facts` gives its text, and the first rule's message does
+    """One line. `rules` decide its word, the worst of them; those of `beside` only where they found something: that
+    they did not makes nothing fine. `facts` gives its text, and the first rule's message does
     where that is None. `pass_says`: a passing rule explains more than the facts, so its message is the text then.
     `quiet`: shown only where one of its rules found something. `answers`: the facts alone say ok or not, and the rules
     only whether a no is a fault."""
@@ -34,6 +35,7 @@ class Link(NamedTuple):
     label: str
     rules: tuple[str, ...]
     facts: Optional[Describe] = None
+    beside: tuple[str, ...] = ()
     pass_says: bool = False
     quiet: bool = False
     answers: Optional[Callable[[Facts], Optional[bool]]] = None
@@ -201,8 +203,9 @@ def _smi(facts: Facts) -> Optional[Described]:
     failure = facts["driver.smi_failure"]
     if failure.is_known:
         said = facts.value("driver.smi_failure_text")
-        text = "nvidia-smi did not end in time" if failure.get() == "timed-out" else "nvidia-smi fails"
-        return Described(f"{text}: {said}" if said else f"{text}: {failure.get()}", failure.source)
+        if failure.get() == "timed-out":
+            return Described("nvidia-smi did not end in time", failure.source)
+        return Described(f"nvidia-smi fails: {said or failure.get()}", failure.source)
     if facts["driver.smi_path"].is_absent:
         return Described("no nvidia-smi on PATH or in its usual places", facts["driver.smi_path"].source)
     answered = facts["driver.smi_version"]
@@ -318,7 +321,7 @@ _KERNEL_RULES = ("CD102", "CD103", "CD104", "CD108")
 CHAIN: tuple[Link, ...] = (
     Link("GPU", ("CD501", "CD113"), _gpus),
     Link("kernel", _KERNEL_RULES, _kernel, quiet=True),
-    Link("driver", (*_DRIVER_RULES, "CD112", "CD207", "CD208"), _driver),
+    Link("driver", _DRIVER_RULES, _driver, beside=("CD112", "CD207", "CD208")),
     Link("smi", (*_DRIVER_RULES, *_KERNEL_RULES, "CD113", "CD207"), _smi, answers=_smi_answers),
     Link("CUDA", ("CD303", "CD312"), _serves, pass_says=True),
     Link("wheel", ("CD302", "CD301", "CD313", "CD314"), _wheel),

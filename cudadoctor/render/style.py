@@ -86,7 +86,8 @@ def columns(text: str) -> int:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns. Nothing is dropped: a longer word is broken, after a separator if any."""
+    """Lines of at most `width` columns. Nothing is dropped: a longer word is broken, after a separator if any. An
+    address on the web stays whole, as nobody could follow the pieces."""
     width = max(width, 8)
     lines: list[str] = []
     line = ""
@@ -96,7 +97,7 @@ def wrap(text: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        while columns(word) > width:
+        while columns(word) > width and "://" not in word:
             cut = _break(word, width)
             lines.append(word[:cut])
             word = word[cut:]

@@ -124,6 +124,8 @@ class _Text:
 
     def _link(self, link: Link) -> Optional[_Line]:
         outcomes = [self.by_id[rule] for rule in link.rules if rule in self.by_id]
+        beside = [self.by_id[rule] for rule in link.beside if rule in self.by_id]
+        outcomes += [outcome for outcome in beside if word_of(outcome) not in ("ok", "skip")]
         if not outcomes:
             return None
         described = link.facts(self.report.facts) if link.facts is not None else None
@@ -145,7 +147,9 @@ class _Text:
             notes.append(self._message(first))
             stated = first
         for outcome in [] if word in ("ok", "skip") else sorted(deciding, key=self._rank):
-            if outcome is not stated and not self._is_verdict(outcome):
+            # Two checks that lack the same thing say so in the same words.
+            said = hedged(outcome) in [note.text for note in notes]
+            if outcome is not stated and not self._is_verdict(outcome) and not said:
                 notes.append(self._message(outcome))
             notes += [note for note in self._evidence(outcome) if note not in notes]
         return _Line(word, link.label, tuple(notes or [self._message(first)]))

@@ -48,7 +48,7 @@ def judge(case: Case) -> Outcome:
         return case.undecided("CUDA reported an unknown error; whether the driver answers is not known", reply.evidence)
     loaded = case.fact("kernel.modules")
     missing = loaded.is_known and "nvidia" in loaded.get() and "nvidia_uvm" not in loaded.get()
-    what = "the module nvidia_uvm is not loaded" if missing else "nvidia_uvm is probably left broken by a suspend"
+    what = "the module nvidia_uvm is not loaded" if missing else "nvidia_uvm is broken, as it often is after a suspend"
     return case.failed(
         f"CUDA reports an unknown error while the driver answers: {what}",
         ("symptom.cuda_unknown_error", *reply.evidence, "kernel.modules"),

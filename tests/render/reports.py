@@ -14,6 +14,7 @@ NAMES = {
     "CD101": "no-nvidia-driver",
     "CD106": "driver-unreachable",
     "CD201": "nvcc-missing",
+    "CD207": "libcuda-missing-or-stub",
     "CD301": "torch-missing",
     "CD302": "cpu-only-torch",
     "CD303": "torch-needs-newer-driver",

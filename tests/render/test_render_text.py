@@ -119,6 +119,20 @@ def test_a_likely_cause_is_said_to_be_likely() -> None:
     assert first_line(shown) == "FAIL  possible: it does not answer"
 
 
+def test_what_follows_from_another_cause_is_not_called_likely() -> None:
+    """It is a consequence that is seen, and its cause stands beside it."""
+    root = outcome("CD101", "fail", "no driver is installed")
+    follows = outcome("CD106", "fail", "it does not answer", certainty="likely", because_of="CD101")
+    shown = screen(view(*replaced(root, follows), roots=("CD101",)))
+    assert "likely" not in shown
+    assert re.search(r"it does not answer +CD106, from CD101", shown)
+
+
+def test_a_warning_says_what_may_come_of_it_in_its_own_words() -> None:
+    warned = outcome("CD601", "fail", "no swap: a loader may be killed", severity="warning", certainty="possible")
+    assert re.search(r"^ +no swap: a loader may be killed +CD601$", screen(view(*healthy(), warned)), re.M)
+
+
 def test_undecided_says_what_is_missing_and_is_never_ok() -> None:
     outcomes = replaced(outcome("CD303", "unknown", "cannot tell the driver's version: permission denied"))
     shown = view(*outcomes)
@@ -224,6 +238,65 @@ def test_a_long_value_is_wrapped_and_a_very_long_one_is_counted() -> None:
     assert "kernel.modules: 200 entries (see `cudadoctor facts`)" in screen(view(*outcomes, roots=("CD101",)))
     everything = screen(view(*outcomes, roots=("CD101",), style=Style(verbose=True)))
     assert all(module in everything for module in modules)
+
+
+NVIDIA_CARD = {"address": "0000:01:00.0", "device_id": "2204", "class": "030000", "driver": None, "link_width": 16}
+KEY_REFUSED = {"kind": "key-rejected", "text": "Loading of module with unavailable key is rejected", "bus_id": None}
+
+TOLD = [
+    ("pci.gpus", [NVIDIA_CARD, NVIDIA_CARD], "pci.gpus: 0000:01:00.0 10de:2204 (no driver)"),
+    (
+        "kernel.nvidia_module_files",
+        [{"kernel": "6.8.0-45-generic", "path": "/lib/modules/x/nvidia.ko", "version": "535.183.01"}],
+        "kernel.nvidia_module_files: 535.183.01 for kernel 6.8.0-45-generic",
+    ),
+    ("kernel.log_events", [KEY_REFUSED] * 3, "kernel.log_events: Loading of module with unavailable key is rejected"),
+    (
+        "device.nodes",
+        [{"path": "/dev/nvidia0", "mode": "660", "uid": 0, "gid": 44, "group": "video", "usable": False}],
+        "device.nodes: /dev/nvidia0 (mode 660, group video, closed to this user)",
+    ),
+    (
+        "memory.page_file",
+        [{"path": "C:\\pagefile.sys", "mode": "fixed", "initial": 2 << 30, "maximum": 4 << 30}],
+        "memory.page_file: C:\\pagefile.sys, fixed at 2 GiB to 4 GiB",
+    ),
+    (
+        "toolkit.cuda_home",
+        {"variable": "CUDA_HOME", "path": "/opt/cuda", "exists": False, "has_nvcc": False},
+        "toolkit.cuda_home: CUDA_HOME=/opt/cuda (no such folder)",
+    ),
+    ("pci.other_display", ["8086", "1a03"], "pci.other_display: Intel (8086), 1a03"),
+    ("driver.packages", [], "driver.packages: none"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "line"), TOLD, ids=[row[0] for row in TOLD])
+def test_evidence_is_told_in_words(name: str, value: object, line: str) -> None:
+    root = outcome("CD101", "fail", "no driver", evidence=(Evidence(name, value, "somewhere"),))
+    assert line in " ".join(screen(view(*replaced(root), roots=("CD101",))).split())
+
+
+def test_a_list_that_is_too_long_tells_its_first_entries() -> None:
+    cards = [{**NVIDIA_CARD, "address": f"0000:{n:02x}:00.0"} for n in range(1, 17)]
+    root = outcome("CD101", "fail", "no driver", evidence=(Evidence("pci.gpus", cards, "/sys"),))
+    shown = " ".join(screen(view(*replaced(root), roots=("CD101",))).split())
+    assert "pci.gpus: 0000:01:00.0 10de:2204 (no driver); 0000:02:00.0" in shown
+    assert re.search(r"; and 1[0-9] more", shown)
+    whole = screen(view(*replaced(root), roots=("CD101",), style=Style(verbose=True)))
+    assert "0000:10:00.0" in whole and "more" not in whole.partition("more  cudadoctor")[0]
+
+
+def test_a_check_that_found_nothing_makes_no_link_fine() -> None:
+    """No kernel module is loaded: that libcuda is no stub does not make the driver ok."""
+    outcomes = replaced(*(outcome(rule, "skip", "no NVIDIA GPU is here") for rule in ("CD101", "CD106")))
+    shown = screen(view(*outcomes, outcome("CD207", "pass", "libcuda is the driver's"), machine=linux().no_driver()))
+    assert re.search(r"^  skip  driver ", shown, re.M)
+
+
+def test_checks_that_lack_the_same_thing_say_so_once() -> None:
+    unsure = [outcome(rule, "unknown", "cannot tell which build this is") for rule in ("CD304", "CD305")]
+    assert screen(view(*replaced(*unsure))).count("cannot tell which build this is") == 2  # the verdict, and CD304's
 
 
 def test_commands_are_one_line_each_to_paste() -> None:

@@ -20,7 +20,7 @@ CASES = [
     fails(
         "a laptop woke up",
         reported(linux()),
-        says=["unknown error", "left broken by a suspend"],
+        says=["unknown error", "after a suspend"],
         certainty="likely",
         severity="error",
         blame="machine",
