@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional
 
 from cudadoctor.derive.surroundings import on_jetson
-from cudadoctor.model import Fact, absent, known, unknown
+from cudadoctor.model import Fact, ParseError, absent, known, unknown
 from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.dist_info import Requirement, parse_requirement
+from cudadoctor.parse.versions import cuda_from_tag
 
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
     from cudadoctor.matrix import Build
+
+# What is built beside torch, in versions of its own and for the same variants.
+COMPANIONS = ("torchvision", "torchaudio")
 
 CUDA = "cuda"
 CPU = "cpu"
@@ -71,8 +77,8 @@ def torch_build(case: Case) -> TorchBuild:
         kind, number = CUDA, cuda.get()
     elif cuda.is_absent or local == "cpu":
         kind, number = CPU, None
-    elif local.startswith("cu") and local[2:].isdigit() and len(local) > 3:
-        kind, number = CUDA, f"{local[2:-1]}.{local[-1]}"
+    elif cuda_from_tag(local) is not None:
+        kind, number = CUDA, cuda_from_tag(local)
     else:
         return _build(UNCLEAR, text, release, case=case)
     variant = CPU if number is None else "cu" + number.replace(".", "")
@@ -132,18 +138,25 @@ def _targets(
     return unknown(reason), unknown(reason), "torch.sass"
 
 
+def requirements(case: Case, package: str) -> Iterator[Requirement]:
+    """What a package's metadata requires, as far as it is known and can be read."""
+    for text in case.value(f"package.{package}.requires", []):
+        try:
+            yield parse_requirement(str(text))
+        except ParseError:
+            continue
+
+
+def required_torch(case: Case, package: str) -> tuple[str, ...]:
+    """What a package's metadata requires of torch, as specifiers ("==2.9.1", ">=2.14,<3"); empty: it names none."""
+    return tuple(one.specifier for one in requirements(case, package) if one.name == "torch" and one.specifier)
+
+
 def required_packages(case: Case) -> dict[str, str]:
     """What torch's metadata requires here: package names (nvidia-..., triton) to specifiers such as ==12.8.4.1, those
     behind the extras of cuda-toolkit included. Empty where nothing is required or the metadata could not be read."""
     found: dict[str, str] = {}
     for owner in ("torch", "cuda-toolkit"):
-        for requirement in case.value(f"package.{owner}.requires", []):
-            text = str(requirement).partition(";")[0].replace(" ", "").replace("(", "").replace(")", "")
-            name = text
-            for sign in "=<>!~[":
-                name = name.partition(sign)[0]
-            specifier = text[len(name) :]
-            if specifier.startswith("["):
-                specifier = specifier.partition("]")[2]
-            found.setdefault(name, specifier)
+        for one in requirements(case, owner):
+            found.setdefault(one.name, one.specifier)
     return found

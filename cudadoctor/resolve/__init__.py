@@ -6,8 +6,9 @@ examined machine (`case.derived(resolution)`).
 
 from __future__ import annotations
 
+from cudadoctor.derive.wheel import COMPANIONS
 from cudadoctor.resolve.choose import bounds, fitting_branch, resolve
-from cudadoctor.resolve.facts import COMPANIONS, need, resolution
+from cudadoctor.resolve.facts import need, resolution
 from cudadoctor.resolve.need import Blocker, Choice, Gpu, Installed, Need, Objection, Pin, Resolution, Split
 
 __all__ = [

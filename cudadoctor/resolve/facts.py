@@ -10,7 +10,7 @@ from cudadoctor.derive import gpus as gpu_questions
 from cudadoctor.derive.case import Case
 from cudadoctor.derive.left_out import within_reach
 from cudadoctor.derive.surroundings import on_jetson
-from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
+from cudadoctor.derive.wheel import COMPANIONS, MISSING, UNCLEAR, platform_key, required_torch, torch_build
 from cudadoctor.parse.versions import is_plain, split_local
 from cudadoctor.resolve.choose import resolve
 from cudadoctor.resolve.need import (
@@ -25,10 +25,6 @@ from cudadoctor.resolve.need import (
     Pin,
     Resolution,
 )
-
-COMPANIONS = ("torchvision", "torchaudio")
-
-_TORCH_REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~][^;()]*)?)\)?\s*(?:;.*)?\Z", re.IGNORECASE)
 
 
 def need(case: Case) -> Need:
@@ -112,10 +108,6 @@ def _pins(case: Case) -> tuple[Pin, ...]:
         package, _, key = name.rpartition(".")
         if key != "requires" or not fact.is_known or package in ("torch", *COMPANIONS):
             continue
-        for requirement in fact.get():
-            match = _TORCH_REQUIREMENT.match(str(requirement).strip())
-            specifier = match.group(1).strip() if match else ""
-            if specifier:
-                version = str(case.value(f"package.{package}.version", ""))
-                pins.append(Pin(package, version, re.sub(r"\s+", "", specifier)))
+        version = str(case.value(f"package.{package}.version", ""))
+        pins += [Pin(package, version, specifier) for specifier in required_torch(case, package)]
     return tuple(sorted(pins, key=lambda pin: pin.package))

@@ -20,7 +20,16 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cudadoctor.derive.wheel import CPU, CUDA, ROCM, TorchBuild, required_packages, torch_build
+from cudadoctor.derive.wheel import (
+    COMPANIONS,
+    CPU,
+    CUDA,
+    ROCM,
+    TorchBuild,
+    required_packages,
+    required_torch,
+    torch_build,
+)
 from cudadoctor.parse.versions import is_plain, satisfies, split_local
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.companions import remedy_for
@@ -35,15 +44,13 @@ RULE = Rule(
     precedence=37,
 )
 
-_COMPANIONS = ("torchvision", "torchaudio")
-
 
 def judge(case: Case) -> Outcome:
     build = case.derived(torch_build)
     if build.kind not in (CUDA, CPU, ROCM) or build.release is None:
         return case.skipped("torch is not installed, or its version is not known")
-    installed = [name for name in _COMPANIONS if case.fact(f"package.{name}.version").is_known]
-    unread = [name for name in _COMPANIONS if case.fact(f"package.{name}.version").is_unknown]
+    installed = [name for name in COMPANIONS if case.fact(f"package.{name}.version").is_known]
+    unread = [name for name in COMPANIONS if case.fact(f"package.{name}.version").is_unknown]
     open_question: list[tuple[str, str]] = []
     for name in installed:
         fact = f"package.{name}.version"
@@ -124,11 +131,9 @@ def _minor(version: str) -> str:
 
 def _required_torch(case: Case, name: str) -> Optional[str]:
     """What the companion's metadata requires of torch ("==2.9.1", ">=2.14"), or None where it says nothing."""
-    for requirement in case.value(f"package.{name}.requires", []):
-        text = requirement.partition(";")[0].strip().replace(" ", "").replace("(", "").replace(")", "")
-        if text.startswith("torch") and text[5:6] in ("=", ">", "<", "~", "!"):
-            # Some name the build as well (==2.9.1+cu128): that is the affair of CD307.
-            return ",".join(clause.partition("+")[0] for clause in text[5:].split(","))
+    for specifier in required_torch(case, name):
+        # Some name the build as well (==2.9.1+cu128): that is the affair of CD307.
+        return ",".join(clause.partition("+")[0] for clause in specifier.split(","))
     return None
 
 

@@ -20,7 +20,8 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from cudadoctor.derive.wheel import CPU, CUDA, torch_build
+from cudadoctor.derive.wheel import COMPANIONS, CPU, CUDA, torch_build
+from cudadoctor.parse.versions import cuda_from_tag
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Rule
 from cudadoctor.rules.companions import remedy_for
 
@@ -34,14 +35,12 @@ RULE = Rule(
     precedence=38,
 )
 
-_COMPANIONS = ("torchvision", "torchaudio")
-
 
 def judge(case: Case) -> Outcome:
     build = case.derived(torch_build)
     if build.kind not in (CUDA, CPU):
         return case.skipped("torch is not installed, or its build is not known")
-    installed = [name for name in _COMPANIONS if case.fact(f"package.{name}.version").is_known]
+    installed = [name for name in COMPANIONS if case.fact(f"package.{name}.version").is_known]
     if not installed:
         return case.skipped("no companions are installed")
     undecided = []
@@ -82,8 +81,8 @@ def _build_of(case: Case, name: str, version: str) -> tuple[Optional[str], Optio
     fact = f"package.{name}.version"
     if local == "cpu":
         return CPU, None, CERTAIN, fact
-    if local.startswith("cu") and local[2:].isdigit() and len(local) > 3:
-        return CUDA, f"{local[2:-1]}.{local[-1]}", CERTAIN, fact
+    if cuda_from_tag(local) is not None:
+        return CUDA, cuda_from_tag(local), CERTAIN, fact
     conda = f"package.{name}.conda_build"
     text = str(case.value(conda, ""))
     number = _CONDA_CUDA.search(text)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from cudadoctor.derive.wheel import CPU, CUDA, torch_build
+from cudadoctor.derive.wheel import COMPANIONS, CPU, CUDA, required_torch, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
@@ -38,7 +38,7 @@ RULE = Rule(
 )
 
 # Companions have rules of their own.
-_NOT_EXTENSIONS = ("torch", "torchvision", "torchaudio", "triton")
+_NOT_EXTENSIONS = ("torch", *COMPANIONS, "triton")
 
 
 def judge(case: Case) -> Outcome:
@@ -91,14 +91,10 @@ _ABI = re.compile(r"cxx11abi(true|false)")
 def _takes_any(case: Case, name: str, built_for: str, release: str) -> bool:
     """Whether the package says by an open requirement (>=) that it is not bound to the torch that it was built for, as
     those with the stable ABI do: the least torch that it takes is not older than that one."""
-    for requirement in case.value(f"package.{name}.requires", []):
-        text = str(requirement).partition(";")[0].replace(" ", "").replace("(", "").replace(")", "")
-        if text.startswith("torch>=") and "==" not in text:
-            least = text[len("torch>=") :].partition(",")[0]
-            if (
-                satisfies(release, text[len("torch") :])
-                and (numbers(least) or ())[:2] >= (numbers(_public(built_for)) or ())[:2]
-            ):
+    for specifier in required_torch(case, name):
+        if specifier.startswith(">=") and "==" not in specifier and satisfies(release, specifier):
+            least = specifier[len(">=") :].partition(",")[0]
+            if (numbers(least) or ())[:2] >= (numbers(_public(built_for)) or ())[:2]:
                 return True
     return False
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from cudadoctor.derive.wheel import COMPANIONS
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -51,7 +52,7 @@ def judge(case: Case) -> Outcome:
             {"package.torch.conda_build": None, "package.torch.installer": "pip"},
         )
     came = _came_by(case, "torch")
-    for name in ("torchvision", "torchaudio"):
+    for name in COMPANIONS:
         other = _came_by(case, name)
         if came and other and (came in _PIP_LIKE) != (other in _PIP_LIKE):
             return _failed(
