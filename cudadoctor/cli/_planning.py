@@ -15,9 +15,6 @@ from cudadoctor.plan import Options, validate
 from cudadoctor.resolve import COMPANIONS, Gpu, Need
 from cudadoctor.resolve.need import NONE, PRESENT, UNKNOWN
 
-SYSTEMS = ("linux", "windows", "wsl")
-ARCHITECTURES = ("x86_64", "aarch64")
-
 NO_GPU = ("none", "cpu", "no")
 
 

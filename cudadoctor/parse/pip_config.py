@@ -29,8 +29,6 @@ from collections.abc import Mapping
 
 from cudadoctor.model.record import NamedTuple
 
-_LISTS = ("extra-index-url", "find-links", "constraint", "trusted-host")
-
 
 class IndexSettings(NamedTuple):
     """What is set; empty or None for what is not. `no_index`: look at no index at all."""

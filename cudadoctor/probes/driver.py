@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
 from cudadoctor.model.catalogue import MOST_GPUS
 from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
 from cudadoctor.parse.digits import is_digits
+from cudadoctor.parse.versions import cuda_from_int
 from cudadoctor.probes.api import EVERYWHERE, Probe
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def nvml_facts(answer: Fact[Any]) -> dict[str, Fact[Any]]:
     facts["driver.nvml_error"] = facts["driver.nvml_error_text"] = absent(NVML)
     missing = f"NVML stopped answering ({unfinished})" if unfinished else "NVML was not asked"
     facts["driver.nvml_version"] = _read(data.get("driver_version"), missing)
-    facts["driver.nvml_cuda"] = _read(data.get("cuda_driver_version"), missing).map(_cuda_version)
+    facts["driver.nvml_cuda"] = _read(data.get("cuda_driver_version"), missing).map(cuda_from_int)
     facts["gpu.count"] = _read(data.get("count"), missing).map(_gpu_count)
     gpus = data.get("gpus", [])
     for index in range(max(len(gpus), facts["gpu.count"].value or 0)):
@@ -238,10 +239,6 @@ def _capability(text: Any) -> str:
     if is_digits(major, 2) and is_digits(minor, 2) and int(major):
         return str(text)
     raise ParseError(f"NVML gave {text!r}, which is no compute capability")
-
-
-def _cuda_version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _part(name: str) -> Callable[[Any], Any]:

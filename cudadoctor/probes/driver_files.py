@@ -8,7 +8,7 @@ compatibility, and a container runtime that fails leaves empty files or links th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
 from cudadoctor.probes.api import LINUX, Probe
@@ -26,15 +26,9 @@ EMPTY = "empty"
 DANGLING = "dangling"
 
 
-
 def look(system: System) -> dict[str, Fact[Any]]:
     found = system.once(cuda_libraries)
     return {"driver.libcuda": found, "driver.library_version": system.once(library_version)}
-
-
-class _Candidate(NamedTuple):
-    folder: str
-    found_by: str
 
 
 def cuda_libraries(system: System) -> Fact[list[dict[str, Any]]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, Optional, TypedDict
 
-REPORT_SCHEMA = "cudadoctor.report/1"
-
 Severity = Literal["error", "warning", "info"]
 Status = Literal["pass", "fail", "skip", "unknown", "crash"]
 Certainty = Literal["certain", "likely", "possible"]

@@ -22,5 +22,3 @@ NO_ANSWERING_DRIVER = (
     "CD106",
     "CD501",
 )
-
-NO_GPU = ("CD501",)

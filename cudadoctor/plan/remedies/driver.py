@@ -18,7 +18,6 @@ from cudadoctor.resolve import bounds, fitting_branch
 
 OPEN = "open"
 PROPRIETARY = "proprietary"
-EITHER = "either"
 
 NOUVEAU_FILE = "/etc/modprobe.d/blacklist-nouveau.conf"
 DOWNLOADS = "https://www.nvidia.com/drivers"
