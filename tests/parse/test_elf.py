@@ -109,6 +109,7 @@ def test_real_library_with_the_old_path_tag(tmp_path: Path) -> None:
     assert (got.runpath, got.rpath, got.soname) == (None, "/opt/old", None)
 
 
+@pytest.mark.real_part("binutils")
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="no readelf here")
 @pytest.mark.parametrize("name", ["libstdc++.so.6", "libc.so.6", "python"])
 def test_readelf_agrees(name: str) -> None:

@@ -41,6 +41,7 @@ def test_no_banner(text: str) -> None:
         parse_host_compiler(text)
 
 
+@pytest.mark.real_part("C compiler")
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc here")
 def test_real_gcc() -> None:
     def ask(option: str) -> str:
