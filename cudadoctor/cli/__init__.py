@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -71,6 +72,9 @@ def main() -> NoReturn:
         _say(_sentence(error))
         status = EXIT_UNUSABLE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # click's own output: help and version
+            _say(f"cannot write: {error.strerror}")
+            sys.exit(EXIT_UNUSABLE)
         if os.environ.get("CUDADOCTOR_DEBUG") == "1":
             raise
         _say(

@@ -154,6 +154,8 @@ def read_json(path: str) -> Any:
     """The JSON of a file (`-`: standard input), or InputError with the place of the mistake."""
     where = "standard input" if path == "-" else repr(path)
     try:
+        if path == "-" and sys.stdin is None:
+            raise InputError("cannot read standard input: it is closed")
         if path == "-":
             data = sys.stdin.buffer.read(_MOST_BYTES + 1)
         else:

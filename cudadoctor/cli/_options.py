@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _a_number(ctx: click.Context, option: click.Parameter, value: Optional[float]) -> Optional[float]:
+    if value is not None and value != value:
+        raise click.BadParameter("nan is no number of seconds", ctx, option)
+    return value
 
 
 def machine_options(function: F) -> F:
@@ -26,7 +32,9 @@ def machine_options(function: F) -> F:
             click.option("--node", metavar="NAME", help="Name the machine in the report."),
             click.option(
                 "--timeout",
-                type=click.FloatRange(min=0, min_open=True),
+                # A day is longer than anybody waits.
+                type=click.FloatRange(min=0, min_open=True, max=86400.0),
+                callback=_a_number,
                 metavar="SECONDS",
                 help="Deadline of the whole examination [20].",
             ),

@@ -43,8 +43,14 @@ def rule_id(word: str) -> str:
 
 
 def rule_ids(words: Sequence[str]) -> list[str]:
-    """The rules of a repeated option whose values may be lists with commas."""
-    return [rule_id(part.strip()) for word in words for part in word.split(",") if part.strip()]
+    """The rules of a repeated option whose values may be lists with commas; none of them may be empty."""
+    found: list[str] = []
+    for word in words:
+        parts = [part.strip() for part in word.split(",") if part.strip()]
+        if not parts:  # an unset variable of a script would otherwise select nothing, and nothing finds no fault
+            raise InputError(f"rules are named by ids or names, such as CD101, not {word!r}")
+        found += [rule_id(part) for part in parts]
+    return found
 
 
 def pair(option: str, text: str, form: str) -> tuple[str, str]:

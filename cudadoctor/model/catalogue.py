@@ -268,21 +268,42 @@ def spec_of(name: str) -> Optional[FactSpec]:
     return None
 
 
+# Nothing that is counted or measured in a machine is larger, and arithmetic beyond it overflows.
+_INT_LIMIT = 1 << 63
+
+
 def fits(spec: FactSpec, value: object) -> bool:
     """Whether `value` is of the type that the catalogue gives."""
     if spec.type == "bool":
         return isinstance(value, bool)
     if spec.type == "int":
-        return isinstance(value, int) and not isinstance(value, bool)
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INT_LIMIT
     if spec.type == "float":
         # Neither infinite nor "not a number", which no JSON document can carry.
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _INT_LIMIT
     if spec.type == "str":
         return isinstance(value, str)
     if spec.type == "dict":
         return isinstance(value, dict)
-    item = str if spec.type == "list[str]" else dict
-    return isinstance(value, list) and all(isinstance(entry, item) for entry in value)
+    if spec.type == "list[str]":
+        return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+    return isinstance(value, list) and all(isinstance(entry, dict) and _texts_are_texts(entry) for entry in value)
+
+
+# Keys whose values are texts (or null) in the entries of every list: the rules read them as such.
+_TEXT_KEYS = frozenset(
+    (
+        "address", "arch", "bus_id", "class", "compute_capability", "device", "device_id", "directory",
+        "driver", "driver_model", "driver_version", "executable", "file", "found_by", "group", "kernel", "kind",
+        "mode", "model", "name", "nvcc", "path", "probe", "reason", "root", "soname", "status", "text", "torch",
+        "vendor_id", "version",
+    )
+)
+)
+
+
+def _texts_are_texts(entry: dict[str, object]) -> bool:
+    return all(isinstance(entry[key], str) or entry[key] is None for key in _TEXT_KEYS.intersection(entry))
 
 
 def read_value(name: str, text: str) -> object:

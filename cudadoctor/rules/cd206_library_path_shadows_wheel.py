@@ -95,7 +95,8 @@ class _Suspect(NamedTuple):
 def _shadows(case: Case, entry: dict[str, Any], cuda: str, reported: bool) -> Optional[_Suspect]:
     """Whether and how surely this library is in the way of the wheel's. Of the same version it does no harm, and a
     newer one is taken for harmless until an error says otherwise."""
-    library = case.matrix.library(str(entry.get("soname", "")), int(cuda.partition(".")[0]))
+    major = (numbers(cuda) or (0,))[0]
+    library = case.matrix.library(str(entry.get("soname", "")), major)
     if library is None or library.from_driver:
         return None
     required = case.derived(required_packages)

@@ -277,7 +277,8 @@ def end_all_when_ended() -> None:
     """From now on `end_all` runs where SIGTERM or SIGHUP ends this process; it ends by the signal all the same."""
     if not CAN_FORK:
         return
-    import _signal  # the signal module itself is slow to import
+    # The signal module itself is slow to import.
+    import _signal  # type: ignore[import-not-found,unused-ignore]
 
     def end(number: int, frame: Any) -> None:
         end_all()

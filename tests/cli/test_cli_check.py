@@ -206,6 +206,14 @@ BROKEN: list[tuple[Any, str]] = [
         b'{"schema": "cudadoctor.facts/1", "facts": {"gpu.count": {"state": "known", "value": "2"}}}',
         "fact 'gpu.count' must be a int, not '2'",
     ),
+    (
+        b'{"schema": "cudadoctor.facts/1", "facts": {"gpu.count": {"state": "known", "value": ' + b"9" * 400 + b"}}}",
+        "fact 'gpu.count' must be a int, not 999",
+    ),
+    (
+        b'{"schema": "cudadoctor.facts/1", "facts": {"pci.gpus": {"state": "known", "value": [{"device_id": 5}]}}}',
+        "fact 'pci.gpus' must be a list[dict], not [{'device_id': 5}]",
+    ),
 ]
 
 

@@ -81,6 +81,10 @@ def test_without_a_command_the_help_is_shown_as_an_error(run: Run) -> None:
         (["check", "--timeout", "0"], "0.0 is not in the range"),
         (["check", "superfluous"], "superfluous"),
         (["explain"], "Missing argument 'ID|NAME|CONCEPT'"),
+        (["check", "--select", ""], "rules are named by ids or names"),
+        (["check", "--select", " , "], "rules are named by ids or names"),
+        (["check", "--timeout", "nan"], "nan is no number of seconds"),
+        (["check", "--timeout", "inf"], "not in the range"),
     ],
 )
 def test_wrong_usage_is_one_sentence(run: Run, arguments: list[str], says: str) -> None:
@@ -138,6 +142,44 @@ def test_ctrl_c_is_quiet() -> None:
     _, err = running.communicate(timeout=30)
     assert running.returncode == 130
     assert err.strip() == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_running_when_check_is_ended_early(tmp_path: Path, number: signal.Signals) -> None:
+    note = tmp_path / "note"
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ntrap '' TERM INT HUP\necho $$ > {note}\nsleep 90 &\nwait; wait; sleep 90\n")
+    program.chmod(0o755)
+    running = start("check", env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    limit = time.monotonic() + 30
+    while not (note.exists() and note.read_text().strip()) and time.monotonic() < limit:
+        time.sleep(0.02)
+    running.send_signal(number)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == (130 if number == signal.SIGINT else -number)
+    assert err.strip() == ""
+    group_of_program = int(note.read_text())
+    limit = time.monotonic() + 10
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < limit:
+            os.killpg(group_of_program, 0)
+            time.sleep(0.02)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_help_on_a_full_disk_is_no_bug_of_ours() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "--help"], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "cudadoctor: error: cannot write: No space left on device\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
+def test_standard_input_that_is_closed() -> None:
+    done = subprocess.run(
+        f'"{sys.executable}" -m cudadoctor check --facts - <&-', shell=True, cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (2, "cudadoctor: error: cannot read standard input: it is closed\n")
 
 
 def test_output_to_a_stream_that_is_closed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cudadoctor.model.catalogue import fits, spec_of
-from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
 from cudadoctor.probes import driver
 from cudadoctor.system.replay import ReplaySystem
 
@@ -193,6 +193,16 @@ NVML: list[tuple[str, Fact[Any], dict[str, Any]]] = [
         },
     ),
     (
+        "more GPUs than a machine has",
+        known(started(count=4294967295), "nvml"),
+        {"gpu.count": ("NVML counts 4294967295 GPUs, which no machine has",), "gpu.0.name": GPU["name"]},
+    ),
+    (
+        "no compute capability",
+        known(started(gpus=[{**GPU, "compute_capability": "-1.-1"}]), "nvml"),
+        {"gpu.0.compute_capability": ("NVML gave '-1.-1', which is no compute capability",)},
+    ),
+    (
         "no library",
         absent("nvml"),
         {
@@ -213,6 +223,19 @@ def test_facts_from_nvml(name: str, answer: Fact[Any], expected: dict[str, Any])
         assert spec is not None and (not found.is_known or fits(spec, found.get())), fact
     if "examination.failed" not in expected:
         assert "examination.failed" not in facts
+
+
+def test_megabytes_from_nvidia_smi_are_not_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read by the process that has to keep the deadline."""
+    lengths = []
+
+    def parse_table(text: str) -> Any:
+        lengths.append(len(text))
+        raise ParseError("no table")
+
+    monkeypatch.setattr("cudadoctor.parse.nvidia_smi.parse_table", parse_table)
+    driver.look(machine(smi(out="|\n" * 1_000_000), nvml={"init": {"code": 9, "error": "Driver Not Loaded"}}))
+    assert lengths == [256 << 10]
 
 
 def test_cuda_versions_and_library_versions() -> None:
