@@ -299,7 +299,6 @@ _TEXT_KEYS = frozenset(
         "vendor_id", "version",
     )
 )
-)
 
 
 def _texts_are_texts(entry: dict[str, object]) -> bool:
