@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
@@ -67,8 +66,10 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
 def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     """The machine that the options describe. System and architecture are this machine's where they do not say; all else
     that they leave open is not known, and rules nothing out."""
-    system = wish.system or _own_system()
-    arch = wish.arch or _own_architecture(system)
+    own_system, own_arch = _own_machine()
+    system = wish.system or own_system
+    # Windows on ARM has no wheels with CUDA: who plans for Windows means the usual one.
+    arch = wish.arch or ("x86_64" if system == "windows" else own_arch)
     os_name = "windows" if system == "windows" else "linux"
     gpus, state = _gpus(wish.gpus, matrix)
     python, free_threaded, executable = _python(wish.python)
@@ -98,23 +99,17 @@ def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     return need, Facts(facts)
 
 
-def _own_system() -> str:
-    if sys.platform == "win32":
-        return "windows"
-    if sys.platform == "linux":
-        import os
+def _own_machine() -> tuple[str, str]:
+    """System and architecture of the machine that we run on, as `check` sees them."""
+    from cudadoctor.probes.examine import live_system
+    from cudadoctor.probes.identity import look
 
-        if "microsoft" in os.uname().release.lower():
-            return "wsl"
-    return "linux"
-
-
-def _own_architecture(system: str) -> str:
-    import platform
-
-    if sys.platform == "darwin" or system == "windows":
-        return "x86_64"
-    return "aarch64" if platform.machine().lower() in ("aarch64", "arm64") else "x86_64"
+    facts = Facts(look(live_system()))
+    system = "windows" if facts.value("system.os") == "windows" else "linux"
+    if facts["system.wsl"].is_known:
+        system = "wsl"
+    is_arm = facts.value("system.os") == "linux" and facts.value("system.arch") == "aarch64"
+    return system, "aarch64" if is_arm else "x86_64"
 
 
 def _gpus(names: Sequence[str], matrix: Matrix) -> tuple[tuple[Gpu, ...], str]:
