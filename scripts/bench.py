@@ -99,8 +99,7 @@ def main() -> int:
         for name, (argv, environment) in runs.items():
             samples[name].append(measure(argv, environment))
     medians = {
-        name: tuple(statistics.median(run[part] for run in found) for part in (0, 1))
-        for name, found in samples.items()
+        name: tuple(statistics.median(run[part] for run in found) for part in (0, 1)) for name, found in samples.items()
     }
     print(f"{'median of ' + str(options.rounds):32}  wall ms   CPU ms")
     for name, (wall, cpu) in medians.items():

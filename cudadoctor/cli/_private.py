@@ -36,7 +36,8 @@ def private(view: View) -> View:
     """
     redactor = _redactor()
     home = os.path.expanduser("~").rstrip("/\\")
-    report = view.report._replace(facts=redactor.facts(view.report.facts),
+    report = view.report._replace(
+        facts=redactor.facts(view.report.facts),
         outcomes=tuple(_outcome(redactor, outcome) for outcome in view.report.outcomes),
     )
     return view._replace(
@@ -48,7 +49,8 @@ def private(view: View) -> View:
 
 
 def _outcome(redactor: Redactor, outcome: Outcome) -> Outcome:
-    return outcome._replace(message=redactor.text(outcome.message),
+    return outcome._replace(
+        message=redactor.text(outcome.message),
         data={key: redactor.plain(value) for key, value in outcome.data.items()},
         evidence=tuple(
             Evidence(item.fact, redactor.plain(item.value), redactor.text(item.source)) for item in outcome.evidence
@@ -58,7 +60,8 @@ def _outcome(redactor: Redactor, outcome: Outcome) -> Outcome:
 
 
 def _step(redactor: Redactor, home: str, step: FixStep) -> FixStep:
-    return step._replace(title=redactor.text(step.title),
+    return step._replace(
+        title=redactor.text(step.title),
         argv=None if step.argv is None else tuple(_word(redactor, home, word) for word in step.argv),
         effect={key: redactor.plain(value) for key, value in step.effect.items()},
         changes=redactor.text(step.changes),

@@ -84,7 +84,8 @@ def _completed(gpu: Gpu, on_bus: Gpu) -> Gpu:
     """A card that NVML or nvidia-smi lists, with what they did not tell and the bus does."""
     capability = gpu.compute_capability if gpu.compute_capability.is_known else on_bus.compute_capability
     learned = capability is not gpu.compute_capability or gpu.pci_address is None
-    return gpu._replace(label=on_bus.label if gpu.label == f"GPU {gpu.index}" else gpu.label,
+    return gpu._replace(
+        label=on_bus.label if gpu.label == f"GPU {gpu.index}" else gpu.label,
         compute_capability=capability,
         pci_address=on_bus.pci_address,
         pci_device_id=gpu.pci_device_id or on_bus.pci_device_id,

@@ -429,9 +429,7 @@ class Matrix:
         # The resolver asks the same for each what-if; a driver matters to builds with PTX only.
         question = (build.torch, build.variant, build.platform, compute_capability)
         name = " ".join((*question, driver or "", system or "") if build.ptx else question)
-        return self._once(
-            f"runs {name}", lambda: self._build_runs_on(build, compute_capability, driver, system)
-        )
+        return self._once(f"runs {name}", lambda: self._build_runs_on(build, compute_capability, driver, system))
 
     def _build_runs_on(
         self, build: Build, compute_capability: str, driver: Optional[str], system: Optional[str]

@@ -167,7 +167,8 @@ def _merged(first: Draft, second: Draft) -> Draft:
     sentences = [one.instructions]
     if one.kind == "reboot" and two.instructions not in one.instructions:
         sentences.append(two.instructions)
-    step = one._replace(needs=tuple(dict.fromkeys((*one.needs, *two.needs))),
+    step = one._replace(
+        needs=tuple(dict.fromkeys((*one.needs, *two.needs))),
         effect={**one.effect, **two.effect} if one.argv == two.argv else {**two.effect, **one.effect},
         mends=tuple(dict.fromkeys((*one.mends, *two.mends))),
         instructions=" ".join(sentence for sentence in sentences if sentence),

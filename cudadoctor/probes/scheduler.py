@@ -132,7 +132,7 @@ def _pod_gpus(system: System) -> Fact[int]:
 
 
 def _number(text: str) -> Optional[int]:
-    """"2", "a100:2" or "a100:1,v100:1"."""
+    """ "2", "a100:2" or "a100:1,v100:1"."""
     total = 0
     for part in text.split(","):
         found = re.search(r"(?:^|:)([0-9]{1,4})$", part.strip(), re.ASCII)

@@ -205,9 +205,7 @@ _STATUS = _record_of(
         "writable": _is_flag,
     },
 )
-_IDENTITY = _record_of(
-    {"uid": _is_number, "gid": _is_number}, {"groups": _is_texts, "is_admin": _is_flag}
-)
+_IDENTITY = _record_of({"uid": _is_number, "gid": _is_number}, {"groups": _is_texts, "is_admin": _is_flag})
 _DISK = _record_of({"total": _is_number, "free": _is_number}, {})
 _PROGRAM = _record_of(
     {"argv": _is_texts},

@@ -105,18 +105,14 @@ _PATTERNS = (
         r"\g<1>" + HOST + r"\g<2>",
         colons=3,
     ),
-    _Pattern(
-        r"(?m)^(\d{4}-\d\d-\d\dT[\d:.,+\-Z]+ )\S+( \S+?(?:\[\d+\])?: )", r"\g<1>" + HOST + r"\g<2>", colons=3
-    ),
+    _Pattern(r"(?m)^(\d{4}-\d\d-\d\dT[\d:.,+\-Z]+ )\S+( \S+?(?:\[\d+\])?: )", r"\g<1>" + HOST + r"\g<2>", colons=3),
 )
 _UUID = r"\b(GPU|MIG)-([0-9a-fA-F]{6,8}(?:-[0-9a-fA-F]{4,12}){0,4})(?![\w-])"
 _MOUNT_SERVER = r"(?m)(?<=\s)[A-Za-z0-9.\-]{2,}:(?=/[^/])"
 
 
 # A row of nvidia-smi's process list: GPU, instances, process id and kind, then the program's name and its memory.
-_SMI_PROCESS = (
-    r"^(\|\s+\d+\s+(?:(?:N/A|\d+)\s+){0,2}\d+\s+[A-Z](?:\+[A-Z])*\s+)(\S.*?)(\s+(?:\d+MiB|N/A|ERR!)\s*\|)$"
-)
+_SMI_PROCESS = r"^(\|\s+\d+\s+(?:(?:N/A|\d+)\s+){0,2}\d+\s+[A-Z](?:\+[A-Z])*\s+)(\S.*?)(\s+(?:\d+MiB|N/A|ERR!)\s*\|)$"
 
 
 def _unnamed(row: re.Match[str]) -> str:
@@ -290,8 +286,7 @@ class Redactor:
             return content
         if section == "variables":
             return {
-                name: self.variable(name, value) if isinstance(value, str) else value
-                for name, value in content.items()
+                name: self.variable(name, value) if isinstance(value, str) else value for name, value in content.items()
             }
         if section == "files":
             return {self.path(path): self._file(path, entry) for path, entry in content.items()}

@@ -117,9 +117,7 @@ def compare(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_what_check_prints(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_check_prints(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, text = printed(["check", "--replay", name], monkeypatch, capsys)
     assert code == expected(name)["exit"]
     compare(HERE / name / "expected.txt", text)

@@ -82,9 +82,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {
             "machine": "aarch64",
             "kernel_release": "5.15.148-tegra",
-            "files": {
-                "/etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, GCID: 00000000, BOARD: generic\n"
-            },
+            "files": {"/etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, GCID: 00000000, BOARD: generic\n"},
         },
         {"system.jetson": "R36.4.3"},
     ),

@@ -38,9 +38,7 @@ def judge(rule_id: str, case: RuleCase) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize(
-    ("rule_id", "case"), [pytest.param(i, c, id=f"{i}: {c.title}") for i, c in all_cases()]
-)
+@pytest.mark.parametrize(("rule_id", "case"), [pytest.param(i, c, id=f"{i}: {c.title}") for i, c in all_cases()])
 def test_case(rule_id: str, case: RuleCase) -> None:
     outcome = judge(rule_id, case)
     assert outcome.status == case.status, outcome.message

@@ -248,9 +248,7 @@ def test_every_fact_of_the_catalogue_is_answered_by_a_probe() -> None:
     patterns = [fact for name in PROBES for fact in load(name).facts]
 
     def covered(fact: str) -> bool:
-        return any(
-            fact == pattern or (pattern.endswith("*") and fact.startswith(pattern[:-1])) for pattern in patterns
-        )
+        return any(fact == pattern or (pattern.endswith("*") and fact.startswith(pattern[:-1])) for pattern in patterns)
 
     by_the_examination = {"system.date", "examination.kind", "examination.failed", "examination.timed_out"}
     by_the_command_line = {"request.gpu"}

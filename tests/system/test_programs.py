@@ -119,9 +119,7 @@ def test_a_program_that_hears_no_signal_but_the_last(system: LiveSystem, tmp_pat
     assert time.monotonic() - begun < 15
 
 
-def test_a_program_that_cannot_be_ended_is_left_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_cannot_be_ended_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "kill_group", lambda process: None)
     path = script(tmp_path, "echo $$; exec sleep 40")
     begun = time.monotonic()

@@ -297,7 +297,7 @@ BAD_FILES = [
     ("{" + SCHEMA + ', "status": {"/dev/nvidia0": {"mode": 438}}}', "{}: 'status', '/dev/nvidia0' must be an object "),
     ("{" + SCHEMA + ', "status": {"/d": {"mode": "0o666"}}}', "{}: 'status', '/d' must be an object with kind, mode ("),
     ("{" + SCHEMA + ', "identity": {"uid": true}}', "{}: 'identity' must be an object with uid, gid, groups and is_ad"),
-    ("{" + SCHEMA + ', "libc": "glibc"}', "{}: 'libc' must be a name and a version, as [\"glibc\", \"2.35\"], not "),
+    ("{" + SCHEMA + ', "libc": "glibc"}', '{}: \'libc\' must be a name and a version, as ["glibc", "2.35"], not '),
     ("{" + SCHEMA + ', "programs": {}}', "{}: 'programs' must be a list of objects with argv, "),
     ("{" + SCHEMA + ', "programs": [{"argv": "ls"}]}', "{}: entry 1 of 'programs' must be an object with argv (a list"),
     ("{" + SCHEMA + ', "programs": [{"argv": []}]}', "{}: entry 1 of 'programs' must be an object with argv (a list "),
