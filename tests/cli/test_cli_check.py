@@ -212,7 +212,7 @@ BROKEN: list[tuple[Any, str]] = [
     ),
     (
         b'{"schema": "cudadoctor.facts/1", "facts": {"pci.gpus": {"state": "known", "value": [{"device_id": 5}]}}}',
-        "fact 'pci.gpus' must be a list[dict], not [{'device_id': 5}]",
+        "fact 'pci.gpus' must be a list[dict], not [",
     ),
 ]
 
