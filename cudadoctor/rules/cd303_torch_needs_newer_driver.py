@@ -18,10 +18,11 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.derive.driver import numbering, version, version_fact
+from cudadoctor.derive.driver import cuda_ceiling, numbering, version, version_fact
 from cudadoctor.derive.libcuda import forward_compatibility
 from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import CUDA, UNCLEAR, torch_build
+from cudadoctor.matrix import numbers
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
@@ -68,5 +69,9 @@ def judge(case: Case) -> Outcome:
             not_helping=("a CUDA toolkit (nvcc): torch brings its own runtime, and the driver stays too old",),
         )
     if verdict.answer == "unknown":
+        ceiling = case.derived(cuda_ceiling)
+        if ceiling.is_known and (numbers(ceiling.get()) or ()) >= (numbers(build.cuda) or (1 << 30,)):
+            # A torch newer than the matrix: the driver itself says what it serves.
+            return case.passed(f"driver {driver.get()} serves CUDA {ceiling.get()} by its own word", evidence)
         return case.undecided(verdict.reason, evidence)
     return case.passed(f"driver {driver.get()} serves every CUDA {major}.x build", evidence)

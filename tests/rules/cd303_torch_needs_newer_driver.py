@@ -33,6 +33,11 @@ CASES = [
     passes("a cu118 build on the newest driver", LINUX.driver("610.43.02", "13.3").torch("2.6.0+cu118")),
     passes("Windows, whose numbers are others", torch("cu128", "528.49", "12.0", windows())),
     passes("WSL, which counts in Windows' numbers", torch("cu128", "528.49", "12.0", wsl())),
+    passes(
+        "a CUDA of after this matrix, which the driver says that it serves",
+        LINUX.driver("640.11.01", "15.0").torch("2.19.0+cu150"),
+        says="by its own word",
+    ),
     passes("a nightly", LINUX.torch("2.16.0.dev20261101+cu132")),
     passes(
         "NVIDIA's container for CUDA 13 on R535 and a data-center card: forward compatibility",
