@@ -11,7 +11,7 @@ from cudadoctor.cli._input import Machine, Reading, begin_reading
 from cudadoctor.cli._words import InputError, pair, rule_id, rule_ids
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import MatrixError, load_matrix
-from cudadoctor.model import MACHINE
+from cudadoctor.model import MACHINE, ParseError
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
 from cudadoctor.plan import make_plan
@@ -73,7 +73,10 @@ def again(machine: Machine) -> str:
         words += [option, value] if value is not None else []
     for assumption in machine.assume:
         words += ["--assume", assumption]
-    return quote(words, POWERSHELL if os.name == "nt" else POSIX) if words else ""
+    try:
+        return quote(words, POWERSHELL if os.name == "nt" else POSIX) if words else ""
+    except ParseError as error:
+        raise InputError(str(error)) from None
 
 
 def exit_code(report: Report, fail_on: str, unknown_ok: bool, retry_code: Optional[int]) -> int:

@@ -146,10 +146,12 @@ def _fits(wanted: Need, torch: str) -> bool:
 def _target(context: Context) -> Target:
     facts = context.facts
     executable = facts.value("python.executable")
+    unspeakable = None
     try:
         python = validate.path(executable) if executable is not None else "python"
     except ParseError:
-        python = "python"
+        # Another Python than the one that was looked at must not be changed in its place.
+        python, unspeakable = "python", "the path of this environment holds characters that no command can carry"
     match = facts.value("python.version")
     present = Target(
         python=python,
@@ -162,6 +164,8 @@ def _target(context: Context) -> Target:
     why = None
     if "use-python" in context.kinds or "make-venv" in context.kinds:
         why = ""
+    elif unspeakable:
+        why = unspeakable
     elif facts.value("python.externally_managed", False):
         why = "the system's package manager owns this Python"
     elif present.kind == "tool":

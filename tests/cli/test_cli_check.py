@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any, Callable
@@ -226,6 +227,15 @@ def test_a_broken_facts_file_is_one_sentence(run: Run, tmp_path: Path, content: 
     assert (result.exit, result.out) == (2, "")
     assert result.err.startswith("cudadoctor: error: ") and result.err.count("\n") == 1
     assert says.format(path=path) in result.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+def test_a_facts_file_whose_name_no_command_can_repeat(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "line\nbreak.json"
+    path.write_text(json.dumps(linux().facts.to_json()), "utf-8")
+    result = run("check", "--facts", str(path))
+    assert (result.exit, result.out) == (2, "")
+    assert "a command cannot carry a line break" in result.err and result.err.count("\n") == 1
 
 
 def test_facts_of_a_later_version_are_passed_over(run: Run, facts_file: FactsFile, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ TABLE = [
         windows().no_torch(),
         "CD301",
         ("install-torch",),
-        ("C:\\Users\\user\\proj\\.venv\\Scripts\\python.exe -m pip install 'torch==2.14.1+cu132'",),
+        ("C:\\Users\\user\\proj\\.venv\\Scripts\\python.exe -m pip install \"torch==2.14.1+cu132\"",),
     ),
     Row(
         "a companion of another build",
@@ -435,6 +435,14 @@ def test_every_remedy_has_steps_on_every_machine(kind: str, name: str) -> None:
     for item in drafts:
         assert item.step.argv or item.step.instructions
         quote(item.step.argv or (), context.shell)
+
+
+@pytest.mark.parametrize("path", ["/tmp/a\nb/bin/python", "/tmp/\x1b[31m/bin/python"])
+def test_a_python_whose_path_goes_into_no_command_is_not_exchanged_for_another(path: str) -> None:
+    machine = linux().torch("2.6.0+cpu").set({"python.executable": path})
+    plan = make_plan(diagnose(machine.facts, MATRIX), MATRIX)
+    assert plan.steps
+    assert not [step.argv for step in plan.steps if step.argv and step.argv[0] == "python"]
 
 
 def test_a_remedy_that_does_not_exist_is_found_in_the_tests_and_survived_in_the_field() -> None:
