@@ -11,15 +11,16 @@ from cudadoctor.actions.apply import DECLINED, DONE, FAILED, WAITING, YOURS, App
 from cudadoctor.cli import EXIT_INTERRUPTED, _output
 from cudadoctor.cli._input import Machine, read_facts
 from cudadoctor.cli._planning import Wish, options_of, planned_machine
+from cudadoctor.cli._program import program
 from cudadoctor.cli._words import InputError
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import load_matrix
-from cudadoctor.model import CRASH, ERROR, INFO, POSSIBLE, UNDECIDED, WARNING, FixStep
+from cudadoctor.model import CRASH, ERROR, INFO, POSSIBLE, WARNING, FixStep
 from cudadoctor.model.report import Report
 from cudadoctor.plan import Options, Plan, make_plan, plan_for, torch_for
 from cudadoctor.render.plan import FAIL, OK, TODO, FixView, render
 from cudadoctor.render.plan import UNDECIDED as NOT_DECIDED
-from cudadoctor.render.sentences import hedged, ok_sentence
+from cudadoctor.render.sentences import hedged, ok_sentence, undecided_links
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import View
 from cudadoctor.resolve import Need, Resolution
@@ -116,7 +117,7 @@ def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) ->
     crashed = [o for o in report.outcomes if o.status == CRASH]
     if crashed:
         return "BUG", crashed[0].message, EXIT_UNUSABLE
-    undecided = [o for o in report.outcomes if o.status == UNDECIDED and o.chain]
+    undecided = undecided_links(report)
     if undecided:
         return NOT_DECIDED, f"undecided: {undecided[0].message}", EXIT_UNDECIDED
     if found.choice is None and (options.torch or options.companions or options.partners):
@@ -194,9 +195,9 @@ def _check_again(machine: Machine) -> tuple[int, str]:
     from cudadoctor.cli._diagnosis import view_of
     from cudadoctor.render.formats import render as render_report
 
-    view = view_of(machine, style=_output.style())
+    view = view_of(machine, style=_output.style())._replace(program=program())
     return view.exit, "\nChecked again:\n\n" + render_report("text", view)
 
 
 def show(form: str, view: FixView, output: Optional[str]) -> None:
-    _output.write(render(form, view), output)
+    _output.write(render(form, view._replace(program=program())), output)

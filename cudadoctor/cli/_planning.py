@@ -126,7 +126,7 @@ def _gpu(name: str, matrix: Matrix) -> Gpu:
         hint = (
             f"did you mean {' or '.join(match.nearest)}?"
             if match.nearest
-            else "its compute capability (8.9) will do too"
+            else "--gpu takes the name of an NVIDIA GPU or its compute capability, such as 8.9"
         )
         raise InputError(f"there is no GPU {name!r} in the compatibility data; {hint}")
     if match.capability is None:

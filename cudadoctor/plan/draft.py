@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cudadoctor.model import FixStep
@@ -83,3 +83,9 @@ def draft(
         phase,
         frozenset(covers),
     )
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a, b and c`."""
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last

@@ -18,6 +18,8 @@ SHELLS = (POSIX, POWERSHELL, CMD)
 # What no shell of the three gives a meaning to, wherever it stands in a word.
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+\Z")
 _PLAIN_WINDOWS = re.compile(r"[A-Za-z0-9_+:./\\-]+\Z")
+# What neither PowerShell nor cmd gives a meaning to inside double quotes; a backslash at the end would escape one.
+_DOUBLE_QUOTABLE = re.compile(r"[A-Za-z0-9_+:./\\=@,<> -]*[A-Za-z0-9_+:./=@,<> -]\Z")
 
 
 def quote(argv: Sequence[str], shell: str = POSIX, *, home: bool = False) -> str:
@@ -59,6 +61,9 @@ def _powershell(word: str, home: bool) -> str:
     # get such words as they are, but a comma splits even there.
     if _PLAIN_WINDOWS.match(word):
         return word
+    if _DOUBLE_QUOTABLE.match(word):
+        # Requirement specifiers and folders with a blank then paste into cmd as well.
+        return f'"{word}"'
     return _powershell_text(word)
 
 

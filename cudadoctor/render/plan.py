@@ -24,7 +24,7 @@ FAIL = "FAIL"
 
 class FixView(NamedTuple):
     """What `fix` shows. `word` and `verdict` are the first line; `not_helping` what people try in vain; `may_act`:
-    the machine is this one, so that steps may be taken."""
+    the machine is this one, so that steps may be taken; `program` calls cudadoctor again."""
 
     word: str
     verdict: str
@@ -37,6 +37,7 @@ class FixView(NamedTuple):
     mirror: Optional[str] = None
     may_act: bool = False
     style: Style = Style()
+    program: str = "cudadoctor"
 
 
 def render(form: str, view: FixView) -> str:
@@ -63,13 +64,13 @@ def _text(view: FixView) -> Iterator[str]:
     yield from _torch_lines(view)
     if view.plan.advice:
         yield ""
-        yield "Advice, which nothing is broken without:"
+        yield "Advice (nothing is broken without it):"
     for step in view.plan.advice:
         yield ""
         yield from step_text(step, "-", view.plan.shell, style)
     if view.explain:
         yield ""
-        yield f"more  cudadoctor explain {' '.join(view.explain[:1])}"
+        yield f"more  {view.program} explain {' '.join(view.explain[:1])}"
 
 
 def _who_acts(view: FixView) -> Iterator[str]:
@@ -82,9 +83,12 @@ def _who_acts(view: FixView) -> Iterator[str]:
         text = "cudadoctor runs none of these steps: they are yours to take."
     else:
         word = "step" if len(ours) == 1 else "steps"
-        text = f"cudadoctor runs {word} {', '.join(ours)} when you say so (cudadoctor fix, or fix --apply)"
-        text += "; the rest is yours." if len(ours) < len(view.plan.steps) else "."
+        text = f"cudadoctor runs {word} {', '.join(ours)} when you say so"
+        text += "; the rest is yours:" if len(ours) < len(view.plan.steps) else ":"
     yield from wrap(text, view.style.width)
+    if ours:
+        yield f"   {view.program} fix           # on a terminal: asks before each step"
+        yield f"   {view.program} fix --apply   # does not ask"
 
 
 def step_text(step: FixStep, label: str, shell: str, style: Style) -> Iterator[str]:
@@ -96,7 +100,8 @@ def step_text(step: FixStep, label: str, shell: str, style: Style) -> Iterator[s
     command = command_text(step, shell)
     if command:
         yield indent + style.paint("command", command)
-    rows = [("changes", step.changes), ("needs", needs_text(step)), ("undo", step.undo)]
+    needs = needs_text(step).replace("as root", "root").replace("as administrator", "an administrator")
+    rows = [("changes", step.changes), ("needs", needs), ("undo", step.undo)]
     notes = [line for line in step.instructions.split("\n") if line.strip()]
     if not command:
         for line in notes:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from cudadoctor.model import CERTAIN, ERROR, FAIL, INFO, PASS, WARNING, Evidence, Fact, Facts, Outcome
+from cudadoctor.model import CERTAIN, ERROR, FAIL, INFO, PASS, UNDECIDED, WARNING, Evidence, Fact, Facts, Outcome
 from cudadoctor.model.catalogue import spec_of
 from cudadoctor.model.report import Report
-from cudadoctor.render.chain import driver_version, gpu_names, size
+from cudadoctor.render.chain import CHAIN, driver_version, gpu_names, size
 from cudadoctor.render.view import View
 
 # Only where all of these were judged and passed may anybody say that torch runs on the GPU.
@@ -36,6 +36,13 @@ def hedged(outcome: Outcome) -> str:
     if outcome.failed and outcome.severity == ERROR and outcome.because_of is None and outcome.certainty != CERTAIN:
         return f"{outcome.certainty}: {outcome.message}"
     return outcome.message
+
+
+def undecided_links(report: Report) -> list[Outcome]:
+    """The links of the chain that could not be judged, in the order of the chain: no GPU before its driver."""
+    place = {rule: number for number, link in reversed(list(enumerate(CHAIN))) for rule in link.rules}
+    found = [outcome for outcome in report.outcomes if outcome.status == UNDECIDED and outcome.chain]
+    return sorted(found, key=lambda outcome: place.get(outcome.rule, len(CHAIN)))
 
 
 _HOME = re.compile(r"/home/[^/]+|/root|/Users/[^/]+|[A-Za-z]:\\Users\\[^\\]+")

@@ -20,7 +20,7 @@ from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import EXIT_UNUSABLE, rank
 from cudadoctor.render.chain import CHAIN, Described, Link, subject_of
-from cudadoctor.render.sentences import hedged, home_of, ok_sentence, shown_value
+from cudadoctor.render.sentences import hedged, home_of, ok_sentence, shown_value, undecided_links
 from cudadoctor.render.steps import step_lines
 from cudadoctor.render.style import Style, clean, columns, wrap
 from cudadoctor.render.view import View
@@ -89,7 +89,7 @@ class _Text:
 
     def _verdict(self) -> tuple[tuple[str, str], Optional[Outcome]]:
         """The first line's word and text, and the outcome that it states (None: none in particular)."""
-        undecided = [o for o in self.report.outcomes if o.status == UNDECIDED and o.chain]
+        undecided = undecided_links(self.report)
         found = self._at_threshold()
         if found:
             return ("FAIL", hedged(found[0])), found[0]
@@ -301,15 +301,14 @@ class _Text:
         for place, step in enumerate(cures[:_MOST_STEPS]):
             for number, text in enumerate(step_lines(step, self.report.facts, self.style)):
                 yield ("fix   " if place == number == 0 else "      ") + text
+        left = len(self.view.steps) - len(cures[:_MOST_STEPS])
+        if cures and left:
+            yield self.style.paint("source", f"      # and {left} more step{'s' if left > 1 else ''}")
         for sentence in _unique(text for outcome in roots for text in outcome.not_helping):
             yield from _hanging("not   ", self._homely(sentence), self.style.width)
-        more = [f"cudadoctor explain {outcome.rule}" for outcome in roots[:_MOST_EXPLAINED]]
+        more = [f"{self.view.program} explain {outcome.rule}" for outcome in roots[:_MOST_EXPLAINED]]
         if self.view.steps:
-            count = len(self.view.steps)
-            again = f" {self.view.again}" if self.view.again else ""
-            more.append(
-                f"cudadoctor fix{again}" + (f" (all {count} steps)" if count > len(cures[:_MOST_STEPS]) else "")
-            )
+            more.append(" ".join(word for word in (self.view.program, "fix", self.view.again) if word))
         # Commands must stay in one piece: on one line together, or one on each.
         lines = ["; ".join(more)] if len("; ".join(more)) <= self.style.width - 6 else more
         for number, line in enumerate(lines):

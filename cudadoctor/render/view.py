@@ -20,7 +20,7 @@ class MatrixInfo(NamedTuple):
 class View(NamedTuple):
     """Everything that a format may show. `exit` is the status with which the command ends; `home` is the user's home,
     which is shown as `~` on the screen (empty: as the facts have it); `again` holds the options that mean the same
-    machine."""
+    machine; `program` calls cudadoctor again."""
 
     report: Report
     exit: int
@@ -32,6 +32,7 @@ class View(NamedTuple):
     style: Style = Style()
     home: str = ""
     again: str = ""
+    program: str = "cudadoctor"
 
     @property
     def matrix_age_days(self) -> Optional[int]:

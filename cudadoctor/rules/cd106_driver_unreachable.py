@@ -57,7 +57,8 @@ def judge(case: Case) -> Outcome:
     if reply.state != NO:
         return case.undecided(f"cannot tell whether the driver answers: {reply.reason}", reply.evidence)
     if seen.state == UNCLEAR and not driver_software(case):
-        return case.undecided(f"no driver is to be seen, nor whether there is a GPU: {seen.reason}", seen.evidence)
+        unclear = f"no driver is seen, and whether there is a GPU cannot be told: {seen.reason}"
+        return case.undecided(unclear, seen.evidence)
     evidence = tuple(name for name in ("driver.nvml_error", "driver.smi_failure") if case.fact(name).is_known)
     if case.value("driver.nvml_unresponsive", False) or case.value("driver.smi_failure") == "timed-out":
         return case.failed(

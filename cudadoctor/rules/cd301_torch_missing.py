@@ -20,6 +20,9 @@ from __future__ import annotations
 from cudadoctor.derive.wheel import MISSING, torch_build
 from cudadoctor.rules.api import ENVIRONMENT, WARNING, Case, Outcome, Remedy, Rule
 
+# What python.chosen_by says of cudadoctor's own interpreter, which nobody chose.
+_OWN = "own"
+
 RULE = Rule(
     id="CD301",
     name="torch-missing",
@@ -49,6 +52,8 @@ def judge(case: Case) -> Outcome:
     where = case.value("python.environment_name") or case.value("python.executable") or "this environment"
     others = case.value("python.others_with_torch", [])
     elsewhere = ""
+    if case.value("python.chosen_by") == _OWN:
+        elsewhere = ", cudadoctor's own environment: activate yours, or name it with --python"
     if others:
         elsewhere = f"; {others[0].get('executable')} has torch {others[0].get('torch')}"
     return case.failed(

@@ -23,7 +23,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.gpus import LENT_TO_GUESTS, NONE, PRESENT, gpus, presence
-from cudadoctor.derive.surroundings import driver_software, in_job
+from cudadoctor.derive.surroundings import driver_software, in_job, in_wsl
 from cudadoctor.rules.api import ALLOCATION, ERROR, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -51,7 +51,10 @@ def judge(case: Case) -> Outcome:
     if seen.state == PRESENT:
         return case.passed(_names(case) or seen.reason, seen.evidence, {"gpus": [g.label for g in case.derived(gpus)]})
     if seen.state != NONE:
-        return case.undecided(f"cannot tell whether there is an NVIDIA GPU: {seen.reason}", seen.evidence)
+        # Inside WSL the one thing that can be done is done in Windows.
+        remedy = "; if it has a card, install NVIDIA's driver in Windows, then run wsl --shutdown"
+        hint = remedy if in_wsl(case) and case.fact("driver.libcuda").value == [] else ""
+        return case.undecided(f"cannot tell whether there is an NVIDIA GPU: {seen.reason}{hint}", seen.evidence)
     not_helping = ("a driver, a CUDA toolkit or another torch build: there is no card for them to run on",)
     if any(entry.get("driver") in LENT_TO_GUESTS for entry in case.value("pci.gpus", [])):
         return case.failed(

@@ -48,7 +48,7 @@ def judge(case: Case) -> Outcome:
         if not size.is_known:
             return case.undecided(f"cannot tell the size of /dev/shm: {size.reason}", ("memory.shm_size",))
         if size.get() >= _ROOM:
-            return case.passed(f"/dev/shm has {size.get() // _MIB} MiB", ("memory.shm_size",))
+            return case.passed(f"/dev/shm has {size.get() / (1024 * _MIB):.0f} GiB", ("memory.shm_size",))
     shown = f" ({size.get() // _MIB} MiB)" if size.is_known else ""
     what = "a data loader ran out of shared memory" if reported.is_known else "/dev/shm is small"
     evidence = ("symptom.shm_exhausted", "memory.shm_size") if reported.is_known else ("memory.shm_size",)

@@ -147,7 +147,7 @@ def test_a_driver_that_is_gone_never_means_the_cpu_build(run: Run, facts_file: F
 
 def test_windows_reads_powershell(run: Run, facts_file: FactsFile) -> None:
     out = run("fix", "--facts", facts_file(windows().torch("2.9.1+cpu"))).out
-    assert "python.exe -m pip install 'torch==2.9.1+cu130'" in out
+    assert 'python.exe -m pip install "torch==2.9.1+cu130"' in out
 
 
 def test_wishes_on_a_healthy_machine(run: Run, facts_file: FactsFile) -> None:

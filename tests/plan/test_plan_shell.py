@@ -40,11 +40,12 @@ TABLE = [
     (POSIX, ("echo", "it's"), 'echo "it\'s"'),
     (POSIX, ("echo", "$HOME"), "echo '$HOME'"),
     (POSIX, ("echo", ""), "echo ''"),
-    (POWERSHELL, ("pip", "install", "torch==2.14.1+cu126"), "pip install 'torch==2.14.1+cu126'"),
-    (POWERSHELL, ("C:\\my env\\python.exe", "-m", "pip"), "& 'C:\\my env\\python.exe' -m pip"),
+    (POWERSHELL, ("pip", "install", "torch==2.14.1+cu126"), 'pip install "torch==2.14.1+cu126"'),
+    (POWERSHELL, ("C:\\my env\\python.exe", "-m", "pip"), '& "C:\\my env\\python.exe" -m pip'),
     (POWERSHELL, ("echo", "$env:USERNAME"), "echo '$env:USERNAME'"),
     (POWERSHELL, ("echo", "it's"), "echo 'it''s'"),
-    (POWERSHELL, ("echo", "a,b"), "echo 'a,b'"),
+    (POWERSHELL, ("echo", "a,b"), 'echo "a,b"'),
+    (POWERSHELL, ("echo", "C:\\my env\\"), "echo 'C:\\my env\\'"),
     (CMD, ("pip", "install", "torch==2.14.1+cu126"), 'pip install "torch==2.14.1+cu126"'),
     (CMD, ("C:\\my env\\",), '"C:\\my env\\\\"'),
     (CMD, ("a&b",), '"a&b"'),
@@ -102,9 +103,13 @@ def test_any_words_pass_through_sh_unharmed(words: list[str]) -> None:
 
 @given(st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), max_size=12))
 def test_powershell_gives_nothing_a_meaning(word: str) -> None:
-    """Inside single quotes only the single quote itself counts; what stands outside is in the harmless set."""
+    """Inside single quotes only the single quote itself counts; what stands outside, or in double quotes, is in the
+    harmless set."""
     line = quote(("echo", word), POWERSHELL)[len("echo ") :]
-    if line.startswith("'"):
+    if line.startswith('"'):
+        assert line.endswith('"') and not line.endswith('\\"')
+        assert not set(line[1:-1]) & set("\"'`$%!^&|\t()") and line.isascii()
+    elif line.startswith("'"):
         assert line.endswith("'") and "'" not in line[1:-1].replace("''", "")
     else:
         assert set(line) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+:./\\-")

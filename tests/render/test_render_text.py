@@ -310,7 +310,7 @@ def test_commands_are_one_line_each_to_paste() -> None:
 def test_on_windows_a_command_is_quoted_for_powershell() -> None:
     step = FixStep("run", "Run it", "setting", ("C:\\Program Files\\x.exe", "a b"))
     shown = view(*replaced(outcome("CD302", "fail", "x")), machine=windows(), roots=("CD302",), steps=(step,))
-    assert "& 'C:\\Program Files\\x.exe' 'a b'" in screen(shown)
+    assert '& "C:\\Program Files\\x.exe" "a b"' in screen(shown)
 
 
 def test_the_users_home_stays_outside_the_quotes() -> None:
@@ -319,7 +319,7 @@ def test_the_users_home_stays_outside_the_quotes() -> None:
     assert '~/"my proj/bin/python" ~/x "a b"' in screen(shown)
     step = FixStep("run", "Run it", "install", ("~\\my $(proj)\\python.exe", "C:\\a b"))
     shown = view(*replaced(outcome("CD302", "fail", "x")), machine=windows(), roots=("CD302",), steps=(step,))
-    assert "& ($HOME + '\\my $(proj)\\python.exe') 'C:\\a b'" in screen(shown)
+    assert "& ($HOME + '\\my $(proj)\\python.exe') \"C:\\a b\"" in screen(shown)
 
 
 def test_the_screen_writes_the_home_short() -> None:
@@ -336,7 +336,7 @@ def test_only_what_cures_the_cause_is_shown_as_the_fix() -> None:
     )
     text = screen(view(*replaced(outcome("CD302", "fail", "x")), roots=("CD302",), steps=steps))
     assert "pip x" in text and "reboot" in text and "swapon" not in text
-    assert "cudadoctor fix (all 3 steps)" in text
+    assert "# and 1 more step\n" in text
 
 
 def test_a_step_by_hand_shows_its_instructions() -> None:
@@ -349,7 +349,7 @@ def test_many_steps_are_left_to_fix() -> None:
     steps = tuple(FixStep(f"s{n}", f"Step {n}", "setting", ("true", str(n))) for n in range(7))
     text = screen(view(*replaced(outcome("CD302", "fail", "x")), roots=("CD302",), steps=steps))
     assert "true 4" in text and "true 5" not in text
-    assert "cudadoctor fix (all 7 steps)" in text
+    assert "      # and 2 more steps\n" in text and text.endswith("explain CD302; cudadoctor fix\n")
 
 
 def test_commands_to_go_on_with_stay_in_one_piece() -> None:
@@ -359,6 +359,12 @@ def test_commands_to_go_on_with_stay_in_one_piece() -> None:
     assert screen(shown._replace(again=again)).endswith(
         f"more  cudadoctor explain CD302\n      cudadoctor fix {again}\n"
     )
+
+
+def test_commands_to_go_on_with_call_cudadoctor_as_it_was_called() -> None:
+    shown = view(*replaced(outcome("CD302", "fail", "x")), roots=("CD302",), steps=(CPU_STEP,))
+    shown = shown._replace(program=".venv/bin/cudadoctor")
+    assert screen(shown).endswith("more  .venv/bin/cudadoctor explain CD302; .venv/bin/cudadoctor fix\n")
 
 
 def test_the_environments_own_folder_is_left_out_of_sources() -> None:

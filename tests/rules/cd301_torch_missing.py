@@ -27,6 +27,11 @@ CASES = [
         linux().no_torch().set({"python.others_with_torch": OTHER}),
         says="/home/user/miniconda3/bin/python has torch 2.9.1",
     ),
+    fails(
+        "nobody said which environment, and cudadoctor looks at its own",
+        linux().no_torch().set({"python.chosen_by": "own"}),
+        says="cudadoctor's own environment: activate yours, or name it with --python",
+    ),
     fails("Windows", windows().no_torch(), fix="install-torch"),
     fails("no Python at all", linux().no_torch().set(NO_PYTHON), says="no Python was found", fix="install-torch"),
     unknown_when(

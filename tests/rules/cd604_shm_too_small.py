@@ -11,7 +11,7 @@ REPORTED = {"symptom.shm_exhausted": {"text": "Unexpected bus error encountered 
 
 CASES = [
     passes("half of the memory", linux()),
-    passes("docker run --shm-size=1g", container().set({"memory.shm_size": GIB}), says="1024 MiB"),
+    passes("docker run --shm-size=1g", container().set({"memory.shm_size": GIB}), says="/dev/shm has 1 GiB"),
     fails(
         "docker run without a word",
         container().set(DOCKERS_DEFAULT),

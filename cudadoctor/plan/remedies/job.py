@@ -5,35 +5,42 @@ from __future__ import annotations
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import JOB, Draft, draft
 
+# A line that begins with four blanks is a command, which is shown in one piece.
 _CONTAINERS = {
     "docker": (
-        "Start it with the GPUs: docker run --gpus all IMAGE. In a compose file: deploy, resources, reservations, "
-        "devices with driver nvidia, count all, capabilities [gpu]. The host needs the NVIDIA Container Toolkit "
-        "(https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html)."
+        "Start it with the GPUs:\n"
+        "    docker run --gpus all IMAGE\n"
+        "In a compose file, under deploy.resources.reservations.devices: driver nvidia, count all, capabilities [gpu]. "
+        "The host needs the NVIDIA Container Toolkit:\n"
+        "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
     ),
     "podman": (
-        "Start it with the GPUs: podman run --device nvidia.com/gpu=all IMAGE. The host needs the NVIDIA Container "
-        "Toolkit and its device description: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+        "Start it with the GPUs:\n"
+        "    podman run --device nvidia.com/gpu=all IMAGE\n"
+        "The host needs the NVIDIA Container Toolkit and its device description:\n"
+        "    sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
     ),
-    "apptainer": "Start it with --nv: apptainer exec --nv IMAGE PROGRAM",
+    "apptainer": "Start it with --nv:\n    apptainer exec --nv IMAGE PROGRAM",
     "kubernetes": (
         "Ask for a GPU in the pod: resources, limits, nvidia.com/gpu: 1. The node needs NVIDIA's device plugin, and "
         "where it is not the default the pod needs runtimeClassName: nvidia."
     ),
     "lxc": (
-        "Pass the devices through in the container's configuration: lxc config device add NAME gpu gpu, and "
-        "nvidia.runtime=true."
+        "Pass the devices through in the container's configuration, with nvidia.runtime=true:\n"
+        "    lxc config device add NAME gpu gpu"
     ),
 }
 _CONTAINERS["singularity"] = _CONTAINERS["apptainer"].replace("apptainer exec", "singularity exec")
 
 _SCHEDULERS = {
-    "slurm": "Ask for GPUs: sbatch or srun with --gres=gpu:{count} (or --gpus={count}). On a login node: "
-    "srun --gres=gpu:{count} --pty bash",
+    "slurm": (
+        "Ask for GPUs: sbatch or srun with --gres=gpu:{count} (or --gpus={count}). On a login node:\n"
+        "    srun --gres=gpu:{count} --pty bash"
+    ),
     "kubernetes": "Ask for a GPU in the pod: resources, limits, nvidia.com/gpu: {count}",
-    "lsf": 'Ask for GPUs: bsub -gpu "num={count}" ...',
-    "pbs": "Ask for GPUs: qsub -l select=1:ngpus={count} ...",
-    "sge": "Ask for GPUs: qsub -l gpu={count} ... (the name of the resource is your site's own)",
+    "lsf": 'Ask for GPUs:\n    bsub -gpu "num={count}" ...',
+    "pbs": "Ask for GPUs:\n    qsub -l select=1:ngpus={count} ...",
+    "sge": "Ask for GPUs (the name of the resource is your site's own):\n    qsub -l gpu={count} ...",
 }
 
 

@@ -10,7 +10,7 @@ from cudadoctor.matrix import numbers
 from cudadoctor.parse.versions import split_local
 from cudadoctor.plan import validate
 from cudadoctor.plan.context import Context
-from cudadoctor.plan.draft import BY_HAND, CAREFUL, PACKAGES, REMOVE, SAFE, Draft, draft
+from cudadoctor.plan.draft import BY_HAND, CAREFUL, PACKAGES, REMOVE, SAFE, Draft, draft, listed
 from cudadoctor.plan.plan import CONDA, PIP, UV
 from cudadoctor.plan.remedies import driver
 from cudadoctor.plan.remedies.python import install_pip, make_venv, use_python
@@ -91,7 +91,7 @@ def install_choice(context: Context, choice: Choice) -> list[Draft]:
         flags.append("--force-reinstall")
     requirements = [_checked(requirement) for requirement in choice.requirements]
     argv = install_argv(context, requirements, context.index_url(choice.variant), flags)
-    title = f"Install {' and '.join(_words(choice))}"
+    title = f"Install {listed(_words(choice))}"
     before = installed.get("torch")
     changes = f"puts torch {choice.version} into {_where(context)}"
     if before is not None:
@@ -130,7 +130,7 @@ def _partner_steps(context: Context, choice: Choice) -> list[Draft]:
         draft(
             PACKAGES + 1,
             "install-" + "-".join(names)[:60],
-            f"Install {' and '.join(f'{name} {version}' for name, version in choice.partners)}",
+            f"Install {listed(f'{name} {version}' for name, version in choice.partners)}",
             "install",
             install_argv(context, requirements),
             needs=("network",),
@@ -373,7 +373,7 @@ def reinstall_companions(context: Context, packages: Sequence[str] = ()) -> list
         draft(
             PACKAGES,
             "install-companions",
-            f"Install {' and '.join(f'{n} {v}' for n, v in wanted.items())}, which belong to torch {choice.version}",
+            f"Install {listed(f'{n} {v}' for n, v in wanted.items())}, which belong to torch {choice.version}",
             "install",
             install_argv(context, requirements, context.index_url(choice.variant), flags),
             needs=("network",),

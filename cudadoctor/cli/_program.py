@@ -1,0 +1,48 @@
+"""How this command was called, so that the commands which it prints can be pasted: `.venv/bin/cudadoctor` of an
+environment that is not active is not found as `cudadoctor`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+NAME = "cudadoctor"
+
+
+def program() -> str:
+    """The words that call cudadoctor again, quoted for the shell of this system."""
+    called = sys.argv[0] if sys.argv else ""
+    if os.path.basename(called) == "__main__.py":
+        return _quoted([_homely(sys.executable or "python"), "-m", NAME])
+    if os.path.basename(called).partition(".exe")[0] != NAME or not os.path.dirname(called) or _is_found(called):
+        return NAME
+    return _quoted([_homely(called)])
+
+
+def _is_found(called: str) -> bool:
+    """Whether PATH leads to the very file when its name alone is typed."""
+    name = os.path.basename(called)
+    if os.name == "nt" and not name.endswith(".exe"):
+        name += ".exe"
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        candidate = os.path.join(folder, name)
+        if folder and os.access(candidate, os.X_OK):
+            # The first one wins, whether it is this one or another.
+            return os.path.abspath(candidate) == os.path.abspath(os.path.join(os.path.dirname(called), name))
+    return False
+
+
+def _homely(path: str) -> str:
+    """The user's home as `~`: what is printed names no user."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if len(home) > 1 and path.startswith(home + os.sep) else path
+
+
+def _quoted(words: list[str]) -> str:
+    from cudadoctor.model import ParseError
+    from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
+
+    try:
+        return quote(words, POWERSHELL if os.name == "nt" else POSIX, home=True)
+    except ParseError:
+        return NAME
