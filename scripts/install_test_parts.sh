@@ -7,6 +7,7 @@
 #   nvidia-smi       nvidia-smi and its libraries of four driver generations, out of Debian's packages
 #   windows-python   CPython for Windows with the packages that we need, and a wine prefix to run it in
 #   torch            a virtual environment with the CPU build of torch
+#   nvcc             NVIDIA's compiler, out of PyPI's packages
 #
 # Without PART: all of them. The folder: $CUDADOCTOR_TEST_PARTS, else ${XDG_CACHE_HOME:-~/.cache}/cudadoctor-test-parts.
 # Needs: Debian's apt-get and dpkg-deb (nvidia-smi), wine (windows-python), a Python that torch has a wheel for (torch).
@@ -157,17 +158,32 @@ torch() {
   say "torch: $target"
 }
 
+# ------------------------------------------------------------------------------------------------------------- nvcc
+
+nvcc() {
+  local target=$parts/nvcc python
+  [ -e "$target/ready" ] && return
+  python=$(find_python 3.11 3.12 3.13 3.10 3.9)
+  [ -n "$python" ] || fail 'nvcc needs a Python 3 with its venv module'
+  rm -rf "$target"
+  pip_with "$python" install --target "$target" nvidia-cuda-nvcc
+  "$(find "$target" -path '*/bin/nvcc' | head -n 1)" --version >/dev/null || fail "PyPI's nvcc does not run"
+  touch "$target/ready"
+  say "nvcc: $target"
+}
+
 # ------------------------------------------------------------------------------------------------------------------
 
 main() {
   local part
-  [ $# -gt 0 ] || set -- nvidia-smi windows-python torch
+  [ $# -gt 0 ] || set -- nvidia-smi windows-python torch nvcc
   for part in "$@"; do
     case $part in
       nvidia-smi) nvidia_smi ;;
       windows-python) windows_python ;;
       torch) torch ;;
-      *) fail "no part is called $part: nvidia-smi, windows-python or torch" ;;
+      nvcc) nvcc ;;
+      *) fail "no part is called $part: nvidia-smi, windows-python, torch or nvcc" ;;
     esac
   done
   say "ready in $parts"

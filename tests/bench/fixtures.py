@@ -133,6 +133,15 @@ def real_uv() -> str:
 
 
 @pytest.fixture(scope="session")
+def real_nvcc() -> str:
+    """The path of NVIDIA's own nvcc, of a release that knows sm_120."""
+    found = next(iter(sorted((CACHE / "nvcc").glob("nvidia/*/bin/nvcc"))), None)
+    if found is None or not (CACHE / "nvcc" / "ready").exists():
+        missing_part("nvcc", _INSTALL.format("nvcc"))
+    return str(found)
+
+
+@pytest.fixture(scope="session")
 def real_torch_venv() -> Venv:
     """A virtual environment with the CPU build of the real torch. Shared: change nothing in it."""
     root = CACHE / "torch"

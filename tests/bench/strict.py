@@ -19,6 +19,7 @@ REAL_PART_OF_FIXTURE = {
     "fake_cuda": "C compiler",
     "real_nvidia_smi": "nvidia-smi",
     "real_nvidia_libraries": "nvidia-smi",
+    "real_nvcc": "nvcc",
     "real_torch_venv": "torch",
     "real_uv": "uv",
     "windows_python": "wine",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -41,9 +40,8 @@ def test_no_nvcc(text: str) -> None:
         nvcc.parse_nvcc(text)
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
-def test_real_nvcc() -> None:
-    text = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+def test_real_nvcc(real_nvcc: str) -> None:
+    text = subprocess.run([real_nvcc, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
     got = nvcc.parse_nvcc(text)
     assert re.search(rf"release {re.escape(got.release)}\b", text) and f"V{got.version}" in text
 
