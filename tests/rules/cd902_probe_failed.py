@@ -24,3 +24,5 @@ CASES = [
     fails("a long reason is cut", linux().set(failed(("disks", "ValueError: " + "x" * 500))), says="..."),
     skips("a pasted report", linux().unknown("examination.failed")),
 ]
+
+NEVER_UNDECIDED = "facts that come from no examination have no probes that could have failed"

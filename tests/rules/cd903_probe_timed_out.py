@@ -24,3 +24,5 @@ CASES = [
     ),
     skips("a pasted report", linux().unknown("examination.timed_out")),
 ]
+
+NEVER_UNDECIDED = "facts that come from no examination have no probes that could be late"

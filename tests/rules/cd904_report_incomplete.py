@@ -29,3 +29,5 @@ CASES = [
     skips("the machine itself was looked at", told(linux().unknown("torch.version"), "live")),
     skips("nobody says where the facts come from", linux().unknown("examination.kind")),
 ]
+
+NEVER_UNDECIDED = "that something is unknown is what it tells"
