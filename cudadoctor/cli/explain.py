@@ -8,6 +8,9 @@ import click
 
 from cudadoctor.cli._options import output_option
 
+# More names than these are no answer but a list.
+_MOST_NAMED = 12
+
 
 @click.command()
 @click.argument("word", metavar="ID|NAME|CONCEPT")
@@ -28,6 +31,9 @@ def command(word: str, form: str, output: Optional[str]) -> None:
         page = page_of(concept_page(word))
     else:
         names = [*rule_files(), *(rule_name(known) for known in rule_files()), *concept_names()]
+        holding = [name for name in names if word.strip() and word.strip().lower().replace("_", "-") in name.lower()]
+        if 0 < len(holding) <= _MOST_NAMED:
+            raise InputError(f"there is no check or concept {word!r}; did you mean {' or '.join(holding)}?")
         listing = f"`cudadoctor rules` lists the checks, and the concepts are {', '.join(concept_names())}"
         raise InputError(no_such("check or concept", word, names, listing))
     style = _output.style(to_file=output not in (None, "-"))

@@ -308,7 +308,9 @@ def _system(facts: Facts) -> Optional[Described]:
     if facts["memory.total"].is_known:
         parts.append(f"{size(facts['memory.total'].get())} RAM")
     swap = facts["memory.swap_total"]
-    if swap.is_known:
+    if any(entry.get("mode") == "system-managed" for entry in facts.value("memory.page_file", [])):
+        parts.append("automatic page file")
+    elif swap.is_known:
         kind = "page file" if facts.value("system.os") == "windows" else "swap"
         parts.append(f"{size(swap.get())} {kind}" if swap.get() else f"no {kind}")
     return Described(", ".join(parts), name.source)

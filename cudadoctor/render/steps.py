@@ -48,8 +48,11 @@ def step_lines(step: FixStep, facts: Facts, style: Style, indent: int = 6) -> It
     needs = needs_text(step)
     title = clean(step.title) + (f" ({needs})" if needs else "")
     lines = wrap(title, style.width - indent - 2)
-    yield from (style.paint("source", "# " + line) for line in lines)
     command = command_line(step, facts)
+    if command and step.kind == "driver":
+        # What must be there first (a repository, a branch) is no detail: the command fails without it.
+        lines += wrap(clean(step.instructions), style.width - indent - 2) if step.instructions else []
+    yield from (style.paint("source", "# " + line) for line in lines)
     if command:
         yield style.paint("command", command)
     for paragraph in [] if command else step.instructions.splitlines():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Callable
 
 import pytest
 from cli_runner import Run
 
+from cudadoctor.cli import facts as facts_command
 from cudadoctor.model import Facts
 from cudadoctor.rules import rule_files, rule_name
 from cudadoctor.testing import Machine, linux
@@ -35,6 +37,8 @@ def test_a_page_as_json(run: Run) -> None:
     [
         ("CD999", "there is no check or concept 'CD999'; did you mean"),
         ("cpu-torch", "did you mean cpu-only-torch"),
+        ("swap", "did you mean swap-too-small?"),
+        ("wheels", "did you mean nvidia-wheels-inconsistent or wheels-and-indexes?"),
         ("minor-version", "did you mean minor-version-compatibility"),
         ("?!", "there is no check or concept '?!'; `cudadoctor rules` lists the checks, and the concepts are "),
         ("\x1b[2J", "'\\x1b[2J'"),
@@ -68,3 +72,18 @@ def test_facts_for_people(run: Run, facts_file: Callable[[Machine], str]) -> Non
     assert "\nscheduler.kind: not there " in out
     assert "\x1b" not in out
     assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_who_records_on_a_terminal_is_told_what_to_do_with_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads the facts in a pipe gets them, as without --record."""
+    folder = str(tmp_path / "here")
+    assert json.loads(run("facts", "--record", str(tmp_path / "piped")).out)["schema"] == "cudadoctor.facts/1"
+    monkeypatch.setattr(facts_command, "is_terminal", lambda: True)
+    told = run("facts", "--record", folder)
+    assert told.exit == 0 and told.err == ""
+    assert told.out.splitlines() == [
+        f"recorded this machine in {folder}, without names, serials and tokens",
+        f"diagnose it anywhere: cudadoctor check --replay {folder}",
+    ]

@@ -345,6 +345,20 @@ def test_a_step_by_hand_shows_its_instructions() -> None:
     assert "fix   # Switch on Above 4G Decoding\n      Reboot.\n      Open the firmware set-up.\n" in text
 
 
+def test_what_a_driver_needs_first_stands_before_its_command() -> None:
+    first = "Debian itself packages R535: add NVIDIA's repository first."
+    step = FixStep("driver", "Install it", "driver", ("apt-get", "install", "nvidia-open"), instructions=first)
+    text = screen(view(*replaced(outcome("CD101", "fail", "x")), roots=("CD101",), steps=(step,)))
+    assert f"      # {first}\n      apt-get install nvidia-open\n" in text
+
+
+def test_a_page_file_that_windows_manages_is_not_called_missing() -> None:
+    managed = [{"path": "C:\\pagefile.sys", "mode": "system-managed", "initial": None, "maximum": None}]
+    machine = windows().set({"memory.page_file": managed, "memory.swap_total": 0})
+    text = screen(view(*healthy(), outcome("CD601", "pass"), machine=machine))
+    assert "automatic page file" in text and "no page file" not in text
+
+
 def test_many_steps_are_left_to_fix() -> None:
     steps = tuple(FixStep(f"s{n}", f"Step {n}", "setting", ("true", str(n))) for n in range(7))
     text = screen(view(*replaced(outcome("CD302", "fail", "x")), roots=("CD302",), steps=steps))
