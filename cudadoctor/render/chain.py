@@ -27,15 +27,16 @@ Describe = Callable[[Facts], Optional[Described]]
 
 class Link(NamedTuple):
     """One line. `rules` decide its word, the worst of them; those of `beside` only where they found something: that
-    they did not makes nothing fine. `facts` gives its text, and the first rule's message does
-    where that is None. `pass_says`: a passing rule explains more than the facts, so its message is the text then.
-    `quiet`: shown only where one of its rules found something. `answers`: the facts alone say ok or not, and the rules
-    only whether a no is a fault."""
+    they did not makes nothing fine. `missing`: what is not there is not ok, whichever rules passed. `facts` gives its
+    text, and the first rule's message does where that is None. `pass_says`: a passing rule explains more than the
+    facts, so its message is the text then. `quiet`: shown only where one of its rules found something. `answers`: the
+    facts alone say ok or not, and the rules only whether a no is a fault."""
 
     label: str
     rules: tuple[str, ...]
     facts: Optional[Describe] = None
     beside: tuple[str, ...] = ()
+    missing: Optional[Callable[[Facts], bool]] = None
     pass_says: bool = False
     quiet: bool = False
     answers: Optional[Callable[[Facts], Optional[bool]]] = None
@@ -152,11 +153,20 @@ def _gpus(facts: Facts) -> Optional[Described]:
 def _on_the_bus(entries: list[dict[str, Any]]) -> str:
     if not entries:
         return "no NVIDIA GPU on the PCI bus"
-    texts = []
-    for entry in entries:
-        bound = f"used by {entry['driver']}" if entry.get("driver") else "no driver bound"
-        texts.append(f"NVIDIA device 10de:{entry.get('device_id')}, {bound}")
-    return _grouped(texts)
+    return _grouped([f"NVIDIA device 10de:{entry.get('device_id')}, {_bound(entry)}" for entry in entries])
+
+
+def _bound(entry: dict[str, Any]) -> str:
+    return f"used by {entry['driver']}" if entry.get("driver") else "no driver bound"
+
+
+def named_on_the_bus(facts: Facts, names: str) -> Optional[Described]:
+    """Cards that only the bus shows, by the `names` that their ids have in the compatibility data."""
+    described = _gpus(facts)
+    if described is None or not described.text.startswith("NVIDIA device "):
+        return described
+    bound = " or ".join(dict.fromkeys(_bound(entry) for entry in facts["pci.gpus"].get()))
+    return Described(f"{names}, {bound}", described.source)
 
 
 _KERNEL_SAYS = (
@@ -193,6 +203,10 @@ def _driver(facts: Facts) -> Optional[Described]:
     if library and facts.value("driver.module_version") and library != text.partition(",")[0]:
         text += f"; user-space library {library}"
     return Described(text, version.source)
+
+
+def _no_driver(facts: Facts) -> bool:
+    return driver_version(facts) is None and facts["driver.module_loaded"].value is False
 
 
 def _ceiling(facts: Facts) -> Optional[Fact[Any]]:
@@ -323,7 +337,7 @@ _KERNEL_RULES = ("CD102", "CD103", "CD104", "CD108")
 CHAIN: tuple[Link, ...] = (
     Link("GPU", ("CD501", "CD113"), _gpus),
     Link("kernel", _KERNEL_RULES, _kernel, quiet=True),
-    Link("driver", _DRIVER_RULES, _driver, beside=("CD112", "CD207", "CD208")),
+    Link("driver", _DRIVER_RULES, _driver, beside=("CD112", "CD207", "CD208"), missing=_no_driver),
     Link("smi", (*_DRIVER_RULES, *_KERNEL_RULES, "CD113", "CD207"), _smi, answers=_smi_answers),
     Link("CUDA", ("CD303", "CD312"), _serves, pass_says=True),
     Link("wheel", ("CD302", "CD301", "CD313", "CD314"), _wheel),

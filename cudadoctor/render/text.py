@@ -19,7 +19,7 @@ from cudadoctor.model import (
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import EXIT_UNUSABLE, rank
-from cudadoctor.render.chain import CHAIN, Described, Link, subject_of
+from cudadoctor.render.chain import CHAIN, Described, Link, named_on_the_bus, subject_of
 from cudadoctor.render.sentences import hedged, home_of, ok_sentence, shown_value, undecided_links
 from cudadoctor.render.steps import step_lines
 from cudadoctor.render.style import Style, clean, columns, wrap
@@ -134,6 +134,10 @@ class _Text:
         weight = min(_weight(outcome) for outcome in outcomes)
         deciding = [outcome for outcome in outcomes if _weight(outcome) == weight]
         first, word = deciding[0], word_of(deciding[0])
+        if described is not None and first.rule == "CD501" and word == "ok":
+            described = named_on_the_bus(self.report.facts, first.message)
+        missing = word == "ok" and link.missing is not None and link.missing(self.report.facts)
+        word = "skip" if missing else word
         if link.quiet and word in ("ok", "skip"):
             return None
         self.shown.update(outcome.rule for outcome in deciding)
@@ -141,7 +145,7 @@ class _Text:
         stated: Optional[Outcome] = None
         if word == "skip" and first.because_of is not None:
             notes.append(_Note(described.text if described else first.message, f"see {first.because_of}"))
-        elif described is not None and word != "skip" and not (word == "ok" and link.pass_says):
+        elif described is not None and (missing or word != "skip") and not (word == "ok" and link.pass_says):
             notes.append(_Note(described.text, described.source))
         elif not self._is_verdict(first):
             notes.append(self._message(first))

@@ -294,6 +294,12 @@ def test_a_check_that_found_nothing_makes_no_link_fine() -> None:
     assert re.search(r"^  skip  driver ", shown, re.M)
 
 
+def test_a_driver_that_is_not_there_is_not_ok() -> None:
+    """Checks pass that had nothing to hold against it."""
+    shown = screen(view(*replaced(outcome("CD106", "skip", "no GPU")), machine=linux().no_driver()))
+    assert re.search(r"^  skip  driver +no nvidia kernel module is loaded", shown, re.M)
+
+
 def test_checks_that_lack_the_same_thing_say_so_once() -> None:
     unsure = [outcome(rule, "unknown", "cannot tell which build this is") for rule in ("CD304", "CD305")]
     assert screen(view(*replaced(*unsure))).count("cannot tell which build this is") == 2  # the verdict, and CD304's
@@ -397,7 +403,7 @@ def test_the_environments_own_folder_is_left_out_of_sources() -> None:
         ({"gpu.0.memory_total": GONE, "gpu.0.compute_capability": GONE}, "NVIDIA GeForce RTX 4090"),
         ({"gpu.count": GONE}, "NVIDIA GeForce RTX 4090, 24 GiB, sm_89"),
         ({"gpu.count": GONE, "smi.gpus": GONE}, "NVIDIA GeForce RTX 4090"),
-        ({"gpu.count": GONE, "smi.gpus": GONE, "procfs.gpus": GONE}, "NVIDIA device 10de:2684, used by nvidia"),
+        ({"gpu.count": GONE, "smi.gpus": GONE, "procfs.gpus": GONE}, "GeForce RTX 4090, used by nvidia"),
         (
             {"gpu.count": GONE, "smi.gpus": GONE, "procfs.gpus": GONE, "pci.gpus": []},
             "no NVIDIA GPU on the PCI bus",
@@ -405,7 +411,8 @@ def test_the_environments_own_folder_is_left_out_of_sources() -> None:
     ],
 )
 def test_the_gpu_by_the_best_source_there_is(changes: dict[str, object], line: str) -> None:
-    text = screen(view(*healthy(), machine=linux().set(changes)))
+    named = outcome("CD501", "pass", "GeForce RTX 4090")  # by its id, in the compatibility data
+    text = screen(view(*replaced(named), machine=linux().set(changes)))
     assert re.search(rf"^  ok    GPU       {re.escape(line)}(  |$)", text, re.M)
 
 
