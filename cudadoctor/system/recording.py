@@ -221,6 +221,48 @@ _PROGRAM = _record_of(
 )
 _INTERPRETER = _record_of({"executable": _is_text}, {"prefix": _is_text, "base_prefix": _is_text, "version": _is_text})
 
+
+
+def _or_refused(check: _Check) -> _Check:
+    """An answer of NVML's, or that and why there is none."""
+    return lambda value: check(value) or value == {"absent": True} or _REFUSED(value)
+
+
+def _is_list_of(check: _Check) -> _Check:
+    return lambda value: isinstance(value, list) and all(check(item) for item in value)
+
+
+_REFUSED = _record_of({"code": _is_number, "error": _is_text}, {})
+_NVML_SIZES = _record_of({"total": _is_number, "free": _is_number, "used": _is_number}, {})
+_NVML_PROCESS = _record_of({"pid": _is_number}, {"memory": lambda value: value is None or _is_number(value)})
+# What is neither text nor an object here is a number.
+_NVML_GPU: dict[str, _Check] = {
+    **{name: _or_refused(_is_text) for name in ("name", "compute_capability", "pci_bus_id", "pci_device_id")},
+    "handle": _REFUSED,
+    "memory": _or_refused(_NVML_SIZES),
+    "remapped_rows": _or_refused(_record_of({"pending": _is_flag, "failure": _is_flag}, {})),
+    "processes": _or_refused(_is_list_of(_NVML_PROCESS)),
+}
+_IS_NVML_NUMBER = _or_refused(_is_number)
+
+
+def _is_nvml_gpu(value: Any) -> bool:
+    return isinstance(value, dict) and all(_NVML_GPU.get(key, _IS_NVML_NUMBER)(item) for key, item in value.items())
+
+
+_NVML = _record_of(
+    {},
+    {
+        "init": lambda value: value == {"ok": True} or _REFUSED(value),
+        "library_version": _or_refused(_is_text),
+        "driver_version": _or_refused(_is_text),
+        "cuda_driver_version": _IS_NVML_NUMBER,
+        "count": _IS_NVML_NUMBER,
+        "gpus": _is_list_of(_is_nvml_gpu),
+        "unfinished": _is_text,
+    },
+)
+
 # Sections that hold one answer: the check and the words for a message.
 SCALARS: dict[str, tuple[_Check, str]] = {
     "machine": (_is_text, "a text"),
@@ -232,7 +274,7 @@ SCALARS: dict[str, tuple[_Check, str]] = {
     "own_interpreter": (_INTERPRETER, "an object with executable, prefix, base_prefix and version"),
     "variable_names": (_is_texts, "a list of names"),
     "nvml_library": (_is_text, "a path"),
-    "nvml": (lambda value: isinstance(value, dict) and _is_plain(value), "an object with NVML's answers"),
+    "nvml": (_NVML, "an object with NVML's answers"),
 }
 
 # Sections that map keys to answers.
