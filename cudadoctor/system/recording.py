@@ -115,7 +115,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
 
 
 def _is_flag(value: Any) -> bool:
@@ -225,7 +225,7 @@ _INTERPRETER = _record_of({"executable": _is_text}, {"prefix": _is_text, "base_p
 
 def _or_refused(check: _Check) -> _Check:
     """An answer of NVML's, or that and why there is none."""
-    return lambda value: check(value) or value == {"absent": True} or _REFUSED(value)
+    return lambda value: check(value) or is_absent(value) or _REFUSED(value)
 
 
 def _is_list_of(check: _Check) -> _Check:
