@@ -411,7 +411,7 @@ class Matrix:
             reason = f"what {unread[0]!r} in its GPU list means is not known"
             return Verdict("unknown", reason, None, None, rule)
         listed = [found.name for found in sorted(code)]
-        reason = f"it has no code for {gpu}: compiled for {_span(listed)}"
+        reason = f"it has no code for {gpu}" + (f", only for {_span(listed)}" if listed else " or any other GPU")
         if usable:
             reason += "; its PTX is newer than the driver"
         elif not portable:
@@ -928,8 +928,6 @@ def _shared_capability(rows: tuple[Gpu, ...]) -> Optional[str]:
 
 
 def _span(names: list[str]) -> str:
-    if not names:
-        return "no machine code"
     return names[0] + "".join(" " + name[3:] for name in names[1:])
 
 

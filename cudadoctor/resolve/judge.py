@@ -94,9 +94,7 @@ def _judge_gpus(
             build, gpu.capability, driver.version if driver else None, driver.numbering if driver else None
         )
         if verdict.answer in ("no", "unknown"):
-            objections.append(
-                Objection(BY_GPU, f"{gpu.label} (sm_{gpu.capability.replace('.', '')}): {verdict.reason}")
-            )
+            objections.append(Objection(BY_GPU, f"{gpu.label}: {verdict.reason}"))
             continue
         likely = likely or verdict.answer == "likely"
         line = f"GPU: {verdict.via} code runs on {gpu.label} (compute capability {gpu.capability})"
