@@ -107,5 +107,9 @@ def answer(case: Case) -> Answer:
             )
         return Answer(UNCLEAR, "no device node of the Jetson's GPU is seen", ("device.nodes",))
     if case.fact("driver.nvml_library").is_absent and case.fact("driver.smi_path").is_absent:
+        if any(entry.get("kind") in ("driver", "wsl") for entry in case.value("driver.libcuda", [])):
+            # A container that was given the capability "compute" alone: CUDA works there.
+            reason = "there is the driver's libcuda.so.1, and neither NVML nor nvidia-smi to ask"
+            return Answer(UNCLEAR, reason, ("driver.libcuda", "driver.nvml_library", "driver.smi_path"))
         return Answer(NO, "there is neither an NVML library nor nvidia-smi", ("driver.nvml_library", "driver.smi_path"))
     return Answer(UNCLEAR, "neither NVML nor nvidia-smi could be asked", ("driver.nvml_version", "driver.smi_version"))

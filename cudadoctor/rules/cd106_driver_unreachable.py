@@ -73,10 +73,12 @@ def judge(case: Case) -> Outcome:
         return _not_loaded(case, evidence)
     if in_container(case) and nvidia_nodes(case):
         return _in_container(case, evidence or reply.evidence, _short(reply.reason))
+    # Without libraries there is nobody to answer, and a reboot brings none.
+    nobody = case.fact("driver.nvml_library").is_absent and case.fact("driver.smi_path").is_absent
     return case.failed(
         f"the NVIDIA driver does not answer ({_short(reply.reason)})",
         evidence or reply.evidence,
-        fixes=(Remedy("reload-module", {}),),
+        fixes=(Remedy("install-driver" if nobody and on_own_linux(case) else "reload-module", {}),),
         not_helping=("another torch build or toolkit: nothing works before the driver does",),
     )
 

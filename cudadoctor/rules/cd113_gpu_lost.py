@@ -1,7 +1,8 @@
 """A GPU has fallen off the bus
 
 What it checks
-    Whether NVML or nvidia-smi say that a GPU is lost, or the kernel log says that one has fallen off the bus.
+    Whether NVML or nvidia-smi say that a GPU is lost, or the kernel log says that one has fallen off the bus; and
+    whether NVML counts a GPU that answers every question with Unknown Error.
 
 Why it matters
     The card no longer answers, and programs that use it end in errors. The other cards of the machine go on working as
@@ -21,6 +22,7 @@ from cudadoctor.derive.driver import NO, answer
 from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.surroundings import on_jetson
+from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -34,6 +36,10 @@ RULE = Rule(
 
 _NVML_LOST = 15  # NVML_ERROR_GPU_IS_LOST
 
+_UNKNOWN_ERROR = "NVML: Unknown Error"
+# A card that works tells these to every user, in a container and as a vGPU too.
+_TOLD_BY_EVERY_CARD = ("name", "compute_capability", "pci_address")
+
 
 def judge(case: Case) -> Outcome:
     found = case.derived(gpus)
@@ -45,6 +51,16 @@ def judge(case: Case) -> Outcome:
             if fact == "smi.gpus":
                 effect = {fact: [dict(entry, lost=False) for entry in case.value("smi.gpus", [])]}
             return _failed(case, f"{which} has fallen off the bus: the driver says that it is lost", (fact,), effect)
+    for number in gpu_numbers(case.facts):
+        silent = tuple(f"gpu.{number}.{part}" for part in _TOLD_BY_EVERY_CARD)
+        if all(case.fact(name).is_unknown and _UNKNOWN_ERROR in case.fact(name).reason for name in silent):
+            return _failed(
+                case,
+                f"GPU {number} answers nothing but Unknown Error: it fell off the bus, or its driver lost it",
+                silent[:1],
+                {silent[0]: "NVIDIA GPU"},
+                LIKELY,
+            )
     said = {
         name: None
         for name, hit in (

@@ -305,6 +305,10 @@ class LiveSystem:
         source = sources.group(gid)
         if self._platform == "windows":
             return absent(source)
+        # Most groups stand in the file; asking the directory service for them would open its socket.
+        local = self._local_groups().get(gid)
+        if local is not None:
+            return known(local, source)
         try:
             import grp
 
@@ -313,6 +317,18 @@ class LiveSystem:
             return absent(source)
         except (OSError, OverflowError) as error:
             return unknown(str(error).lower(), source)
+
+    def _local_groups(self) -> dict[int, str]:
+        if "groups" not in self._once:
+            names: dict[int, str] = {}
+            text = self.read_text("/etc/group")
+            for line in (text.get() if text.is_known else "").splitlines():
+                parts = line.split(":")
+                if len(parts) == 4 and parts[2].isascii() and parts[2].isdigit() and len(parts[2]) < 11:
+                    names.setdefault(int(parts[2]), parts[0])
+            self._once["groups"] = names
+        found: dict[int, str] = self._once["groups"]
+        return found
 
     # -- programs ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from cudadoctor.testing import (
+    GONE,
+    Machine,
     container,
     container_without_gpu,
     fails,
@@ -22,7 +24,27 @@ SMI_SENTENCE = (
     "driver is installed and running."
 )
 
+
+
+def compute_only(machine: Machine) -> Machine:
+    """What NVIDIA_DRIVER_CAPABILITIES=compute gives: libcuda, and neither NVML nor nvidia-smi."""
+    libraries, version = machine.facts.value("driver.libcuda"), machine.facts.value("driver.library_version")
+    machine = machine.no_driver().set({"driver.libcuda": libraries, "driver.library_version": version or GONE})
+    return machine.set({"driver.module_loaded": True, "driver.module_version": "580.95.05"})
+
+
 CASES = [
+    unknown_when(
+        "a container that was given the capability compute alone: CUDA works there",
+        compute_only(container()),
+        says="neither NVML nor nvidia-smi to ask",
+    ),
+    fails(
+        "the module is loaded, and the libraries are gone: a reboot brings none",
+        linux().no_driver().set({"driver.module_loaded": True, "driver.module_version": "580.95.05"}),
+        says="neither an NVML library nor nvidia-smi",
+        fix="install-driver",
+    ),
     passes("both answer", linux(), says="driver 580.95.05 answers"),
     passes("Windows", windows(), says="driver 581.57 answers"),
     passes("WSL: the number is Windows'", wsl(), says="driver 581.57 answers"),

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import fails, linux, passes, skips, unknown_when
+from cudadoctor.testing import Machine, fails, linux, passes, skips, unknown_when
 
 RULE = "CD113"
 
 TWO = linux().gpu("NVIDIA A100-SXM4-80GB", "8.0", 80, device_id="20b2", index=1)
 OFF_THE_BUS = [{"kind": "off-the-bus", "text": "NVRM: GPU 0000:02:00.0: GPU has fallen off the bus.", "values": {}}]
 
+
+
+def silent(reason: str) -> Machine:
+    """The second card tells nothing, for this reason."""
+    names = [name for name in TWO.facts if name.startswith("gpu.1.")]
+    return TWO.unknown(*names, reason=reason)
+
+
 CASES = [
+    fails(
+        "the second card answers everything with Unknown Error",
+        silent("NVML: Unknown Error"),
+        says="GPU 1 answers nothing but Unknown Error",
+        certainty="likely",
+        blame="machine",
+    ),
+    passes("a card that this user may not ask, as in a job", silent("NVML: Insufficient Permissions")),
     passes("every card answers", TWO),
     passes("an old line in the log, and every card answers again", TWO.set({"kernel.log_events": OFF_THE_BUS})),
     fails("NVML says that the second is lost", TWO.set({"gpu.1.lost": True}), says="GPU 1", certainty="certain"),
