@@ -46,7 +46,7 @@ def look(system: System) -> dict[str, Fact[Any]]:
     }
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ParseError(f"not a whole number: {str(value)[:40]!a}")
     return value
