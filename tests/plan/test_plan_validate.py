@@ -32,7 +32,7 @@ GOOD: list[tuple[Callable[[Any], Any], list[Any]]] = [
 BAD: list[tuple[Callable[[Any], Any], list[Any]]] = [
     (validate.package, ["torch; rm -rf ~", "--index-url", "a b", "", "-torch", "$(x)", "torch\n", None, 7, "a" * 200]),
     (validate.version, ["2.14.1; x", "$(x)", "--pre", "", "2.14.1+", "latest", "2.14.1\n"]),
-    (validate.specifier, ["", "2.7; x", "torch==2.7", "2.7 --pre", "`x`", "a b"]),
+    (validate.specifier, ["", "2.7; x", "torch==2.7", "2.7 --pre", "`x`", "a b", "nope", "<x"]),
     (validate.system_package, ["-y", "a b", "x;y", "", "x`y`"]),
     (validate.kernel, ["-rf", "6.8 x", "6.8;x", "../x"]),
     (validate.variable, ["A-B", "1A", "A=B", "A B", ""]),
