@@ -390,7 +390,9 @@ HEALTHY = (linux(), windows(), wsl(), container(), jetson())
 def fact_of(name: str) -> st.SearchStrategy[Fact[Any]]:
     spec = spec_of(name)
     assert spec is not None
-    anything = VALUES[spec.type].map(lambda value: known(value, "made up"))
+    # What does not fit the catalogue is refused where facts come in, before any rule sees it.
+    fitting = VALUES[spec.type].filter(lambda value: fits(spec, value))
+    anything = fitting.map(lambda value: known(value, "made up"))
     plausible = st.sampled_from([*SEEN.get(name, ()), absent("made up"), unknown("made up")])
     return plausible | anything
 
