@@ -49,8 +49,9 @@ def command(
     # Whatever judges and prints is loaded while the machine is being looked at.
     from cudadoctor.cli import _diagnosis, _output, _private
     from cudadoctor.cli._program import program
-    from cudadoctor.render.formats import render
+    from cudadoctor.render.formats import load, render
 
+    load(form)
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
     view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, style, reading)
     view = view._replace(program=program())

@@ -12,6 +12,11 @@ FORMATS: dict[str, str] = {
 }
 
 
+def load(name: str) -> None:
+    """Imports what the format `name` needs, ahead of its use."""
+    import_module(FORMATS[name])
+
+
 def render(name: str, view: View) -> str:
     """The report in the format `name`, ending with a newline."""
     text: str = import_module(FORMATS[name]).render(view)
