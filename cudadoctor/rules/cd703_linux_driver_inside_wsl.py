@@ -49,9 +49,17 @@ def judge(case: Case) -> Outcome:
     kept = [entry for entry in case.value("driver.libcuda", []) if entry.get("kind") != "driver"]
     fix = Remedy("remove-linux-driver-from-wsl", {"effect": {"driver.libcuda": kept}})
     if libraries and libraries[0].get("kind") == "driver":
+        path = str(libraries[0].get("path"))
+        if libraries[0].get("found_by") == "LD_LIBRARY_PATH":
+            # Only the variable brings it: nothing has to be removed.
+            folder = path.rpartition("/")[0]
+            fix = Remedy(
+                "change-variable",
+                {"name": "LD_LIBRARY_PATH", "without": [folder], "effect": {"driver.libcuda": kept}},
+            )
         # nvidia-smi comes from Windows and answers all the same.
         return case.failed(
-            f"a Linux driver inside WSL: {libraries[0].get('path')} is found before Windows' libcuda",
+            f"a Linux driver inside WSL: {path} is found before Windows' libcuda",
             ("driver.libcuda", "driver.packages", "system.wsl"),
             certainty=LIKELY if works else CERTAIN,
             data=data,

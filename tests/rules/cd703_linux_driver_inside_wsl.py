@@ -39,6 +39,26 @@ CASES = [
         certainty="likely",
         severity="error",
     ),
+    fails(
+        "a folder in LD_LIBRARY_PATH brings one: the folder goes, no package is purged",
+        wsl().set(
+            {
+                "env.LD_LIBRARY_PATH": "/opt/old/lib",
+                "driver.libcuda": [
+                    {
+                        "path": "/opt/old/lib/libcuda.so.1",
+                        "real_path": "/opt/old/lib/libcuda.so.1",
+                        "found_by": "LD_LIBRARY_PATH",
+                        "kind": "driver",
+                        "version": None,
+                    },
+                    *WINDOWS,
+                ],
+            }
+        ),
+        says="/opt/old/lib/libcuda.so.1",
+        fix="change-variable",
+    ),
     fails("a driver of a .run file, without packages", wsl().set({"driver.libcuda": LINUX}), severity="error"),
     fails(
         "packages that Windows' library hides: nothing is broken yet",
