@@ -45,7 +45,7 @@ def machine_with(*parts: Sections, asked: Optional[str] = None, own: Any = None,
     more: Sections = {"own_interpreter": own} if own else {}
     return machine(
         **merged(
-            {"working_folder": "/home/me/work", "variables": {"HOME": "/home/me", "PATH": "/usr/bin", **variables}},
+            {"working_folder": "/home/me/job", "variables": {"HOME": "/home/me", "PATH": "/usr/bin", **variables}},
             *parts,
             {**more, **({"asked_python": asked} if asked else {})},
         )

@@ -135,15 +135,15 @@ CHOICES: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
         machine_with(
             debian(),
             UV_TOOL,
-            venv("/home/me/work/.venv"),
-            torch(site_of("/home/me/work/.venv"), "2.9.1"),
+            venv("/home/me/job/.venv"),
+            torch(site_of("/home/me/job/.venv"), "2.9.1"),
             own=own(TOOL),
         ),
-        chosen("/home/me/work/.venv/bin/python", ".venv", "venv"),
+        chosen("/home/me/job/.venv/bin/python", ".venv", "venv"),
     ),
     (
         "run with uvx, and .venv holds no torch: nobody chose it",
-        machine_with(debian(), UV_TOOL, venv("/home/me/work/.venv"), own=own(TOOL)),
+        machine_with(debian(), UV_TOOL, venv("/home/me/job/.venv"), own=own(TOOL)),
         chosen("/usr/bin/python3", "PATH", "system"),
     ),
     (
@@ -452,11 +452,11 @@ LAYOUTS: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
         machine_with(
             debian(),
             venv(),
-            {"folders": {"/opt/site": [], "/home/me/work/src": []}},
+            {"folders": {"/opt/site": [], "/home/me/job/src": []}},
             VIRTUAL_ENV=VENV,
             PYTHONPATH="/opt/site:/gone:src:",
         ),
-        facts(site_packages=["/opt/site", "/home/me/work/src", site_of(VENV)]),
+        facts(site_packages=["/opt/site", "/home/me/job/src", site_of(VENV)]),
     ),
     (
         "a cluster's modules (EasyBuild)",
@@ -608,7 +608,7 @@ def pyenv(**files: str) -> Sections:
 PYENV: list[tuple[str, ReplaySystem, str]] = [
     ("pyenv global", machine_with(pyenv(), PATH=SHIMS), "3.11.7"),
     ("pyenv shell", machine_with(pyenv(), PATH=SHIMS, PYENV_VERSION="3.12.1"), "3.12.1"),
-    ("pyenv local", machine_with(pyenv(**{"/home/me/work/.python-version": "3.12.1\n"}), PATH=SHIMS), "3.12.1"),
+    ("pyenv local", machine_with(pyenv(**{"/home/me/job/.python-version": "3.12.1\n"}), PATH=SHIMS), "3.12.1"),
     ("pyenv local of a parent", machine_with(pyenv(**{"/home/me/.python-version": "3.12.1\n"}), PATH=SHIMS), "3.12.1"),
     ("several, the first that is there", machine_with(pyenv(), PATH=SHIMS, PYENV_VERSION="3.9.1:3.12.1"), "3.12.1"),
     ("asked for one that is not selected", machine_with(pyenv(), PATH=SHIMS, asked="3.12"), "3.12.1"),
