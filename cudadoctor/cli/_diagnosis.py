@@ -14,7 +14,7 @@ from cudadoctor.matrix import MatrixError, load_matrix
 from cudadoctor.model import MACHINE, ParseError
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
-from cudadoctor.plan import make_plan, prepare_plan
+from cudadoctor.plan import make_plan
 from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import MatrixInfo, View
@@ -47,8 +47,7 @@ def view_of(
         # All this is done while the machine is being looked at.
         matrix = load_matrix()
         load_rules(selected)
-        matrix.torch_versions()
-        prepare_plan()
+        matrix.torch_versions()  # reads the section that nearly every verdict needs
     except MatrixError as error:
         reading.stop()
         raise InputError(str(error)) from None

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from cudadoctor.plan.plan import INSTALLERS, Options, Plan, make_plan, plan_for, prepare_plan, torch_for
+from cudadoctor.plan.plan import INSTALLERS, Options, Plan, make_plan, plan_for, torch_for
 
-__all__ = ["INSTALLERS", "Options", "Plan", "make_plan", "plan_for", "prepare_plan", "torch_for"]
+__all__ = ["INSTALLERS", "Options", "Plan", "make_plan", "plan_for", "torch_for"]

@@ -45,11 +45,6 @@ class Plan(NamedTuple):
     shell: str = "posix"
 
 
-def prepare_plan() -> None:
-    """Imports what making a plan takes, for a caller who has to wait for something else anyway."""
-    import cudadoctor.plan.cure  # noqa: F401
-
-
 def make_plan(report: Report, matrix: Matrix, options: Optional[Options] = None, *, strict: bool = False) -> Plan:
     """What mends the findings of `report` on its machine, and does what `options` ask for. With `strict`, a remedy that
     a rule names wrongly raises instead of becoming a step by hand (for tests)."""
