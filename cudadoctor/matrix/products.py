@@ -1,0 +1,180 @@
+"""GPUs by every name that people and programs give them, and by PCI id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+from .sections import Sections, origin
+from .tables import Gpu, GpuMatch
+from .versions import capability, numbers
+
+
+class ProductQuestions(Sections):
+    """A name that several products share has all of them as its answer."""
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        """Every product, oldest architecture first."""
+        return tuple(self._gpu(number) for number in range(len(self.raw("gpus")["rows"])))
+
+    def _gpu(self, number: int) -> Gpu:
+        return self.once(f"gpu {number}", lambda: self._make_gpu(number))
+
+    def _make_gpu(self, number: int) -> Gpu:
+        data = self.raw("gpus")
+        row = data["rows"][number]
+        return Gpu(
+            row["name"],
+            row["class"],
+            row["architecture"],
+            row["compute_capability"],
+            row.get("chip"),
+            row["memory_gib"],
+            row.get("memory_type"),
+            row.get("bandwidth_gbs"),
+            row.get("tdp_w"),
+            row.get("psu_w"),
+            row.get("sm_count"),
+            row.get("tflops"),
+            row.get("released"),
+            tuple(row.get("smi", ())),
+            tuple(row.get("pci", ())),
+            row.get("min_driver"),
+            row.get("min_driver_bound"),
+            row.get("modules"),
+            tuple(row.get("guessed", ())),
+            *origin(data, row),
+        )
+
+    def gpu(self, text: str) -> GpuMatch:
+        """What a person or a tool calls a GPU: "4090", "RTX 4090", "NVIDIA A100-SXM4-80GB", "H100 PCIe", "sm_89",
+        "8.9", a MIG device or a vGPU, an lspci line.
+
+        Several products may share the name; ``capability`` is set where they agree on it.
+        """
+        from .names import cut_off, take_apart
+
+        stripped = text.strip()
+        begin = cut_off(stripped)
+        if begin is not None:
+            rows = self._beginning(begin)
+            kind = "name" if rows else "none"
+            return GpuMatch(text, kind, rows, _shared_capability(rows), (), None, None)
+        lowered = stripped.lower()
+        if lowered.startswith(("sm_", "compute_")) or (numbers(lowered) and "." in lowered):
+            found = capability(lowered)
+            if found is not None:
+                name = f"{found[0]}.{found[1]}"
+                return GpuMatch(text, "capability", (), name, (), None, None)
+        asked = take_apart(stripped)
+        rows, kind = self._named(asked.words)
+        if asked.vgpu:  # "GRID RTX6000-4Q" is the Quadro of that name; the later ones spell out their generation
+            board, _ = self._named(("quadro", *asked.words))
+            rows = board or rows
+        if not rows and asked.vgpu:  # vGPU boards carry letters of their own: V100DX, A100D, H100XM
+            for cut in (1, 2):
+                if not rows and asked.words and asked.words[0][:-cut]:
+                    rows, kind = self._named((asked.words[0][:-cut], *asked.words[1:]))
+        if not rows and len(asked.words) == 1:
+            known = self._chip_capability(asked.words[0])
+            if known is not None:
+                return GpuMatch(text, "chip", (), known, (), None, None)
+        if not rows:
+            return GpuMatch(text, "none", (), None, self._nearest(stripped), asked.mig, asked.vgpu)
+        return GpuMatch(text, kind, rows, _shared_capability(rows), (), asked.mig, asked.vgpu)
+
+    def gpu_by_pci(self, device: str) -> GpuMatch:
+        """The products of a PCI device id: "2684", "0x2684", "10de:2684".
+
+        Where the id itself is not listed but lies in the range of a chip, ``kind`` is "chip": the compute capability is
+        sure, the rows are the products with that chip that are known (none, for old ones).
+        """
+        wanted = device.strip().split(":")[-1].upper()
+        if wanted.startswith("0X"):
+            wanted = wanted[2:]
+        wanted = wanted.zfill(4)
+        none = GpuMatch(device, "none", (), None, (), None, None)
+        if len(wanted) != 4 or any(digit not in "0123456789ABCDEF" for digit in wanted):
+            return none
+        gpus = self.raw("gpus")
+        rows = self._rows(gpus["by_pci"].get(wanted, ()))
+        if rows:
+            return GpuMatch(device, "pci", rows, _shared_capability(rows), (), None, None)
+        for row in self.raw("pci_chips")["chip"]:
+            if row["first"] <= wanted <= row["last"]:
+                rows = self._rows(gpus["by_chip"].get(row["chip"].lower(), ()))
+                return GpuMatch(device, "chip", rows, row["capability"], (), None, None)
+        return none
+
+    def _rows(self, found: Sequence[int]) -> tuple[Gpu, ...]:
+        return tuple(self._gpu(number) for number in found)
+
+    def _named(self, asked: tuple[str, ...]) -> tuple[tuple[Gpu, ...], str]:
+        from .names import contains, key
+
+        data = self.raw("gpus")
+        by_name = data["by_name"]
+        if not asked:
+            return (), "none"
+        without_size = tuple(word for word in asked if not (word.endswith("gb") and word[:-2].isdigit()))
+        for words in dict.fromkeys((asked, without_size)):
+            tries = [words]
+            if words and words[0].isdigit():
+                tries = [(line, *words) for line in ("rtx", "gtx", "gt")]
+            for attempt in tries:
+                found = by_name.get(key(attempt))
+                if found:
+                    return self._best(self._rows(found), attempt), "name"
+            partial = [name for name in by_name if contains(tuple(name.split(" ")), words)] if words else []
+            if partial:
+                numbers_of = sorted({number for name in partial for number in by_name[name]})
+                return self._rows(numbers_of), "name"
+        chip = data["by_chip"].get(asked[0])
+        return (self._rows(chip), "chip") if chip and len(asked) == 1 else ((), "none")
+
+    def _chip_capability(self, name: str) -> Optional[str]:
+        """The compute capability of a chip by its code name, "GK104": also of chips whose products are not listed."""
+        for row in self.raw("pci_chips")["chip"]:
+            if row["chip"].lower() == name:
+                return str(row["capability"])
+        return None
+
+    def _beginning(self, text: str) -> tuple[Gpu, ...]:
+        """The products whose printed name begins so; the last word may itself be cut."""
+        from .names import key, words
+
+        wanted = key(words(text))
+        by_name = self.raw("gpus")["by_name"]
+        found = {number for name in by_name if name.startswith(wanted) for number in by_name[name]} if wanted else ()
+        return self._rows(sorted(found))
+
+    @staticmethod
+    def _best(rows: tuple[Gpu, ...], asked: tuple[str, ...]) -> tuple[Gpu, ...]:
+        """Of products that share a printed name, first those that have it as their own."""
+        from .names import words
+
+        return tuple(sorted(rows, key=lambda row: words(row.name) != asked))
+
+    def _nearest(self, text: str) -> tuple[str, ...]:
+        from difflib import get_close_matches
+
+        rows = self.raw("gpus")["rows"]
+        plain = {row["name"].lower(): row["name"] for row in rows}
+        brand = ("geforce ", "nvidia ", "tesla ")
+        for row in rows:
+            short = row["name"].lower()
+            for word in brand:
+                short = short.replace(word, "")
+            plain.setdefault(short, row["name"])
+        wanted = text.lower()
+        for word in brand:
+            wanted = wanted.replace(word, "")
+        for line in ("rtx ", "gtx "):  # "4095" looks like "4090" only when the line is there
+            plain.update({name[len(line) :]: full for name, full in plain.items() if name.startswith(line)})
+        found = get_close_matches(wanted.strip(), list(plain), n=6, cutoff=0.6)
+        return tuple(dict.fromkeys(plain[name] for name in found))[:3]
+
+
+def _shared_capability(rows: tuple[Gpu, ...]) -> Optional[str]:
+    found = {row.capability for row in rows}
+    return found.pop() if len(found) == 1 else None

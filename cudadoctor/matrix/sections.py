@@ -1,0 +1,75 @@
+"""The raw sections of the compatibility data, and what all questions to them share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable, TypeVar
+
+from .tables import MatrixError
+
+_T = TypeVar("_T")
+
+
+class Sections:
+    """What every subject of the matrix is asked through.
+
+    ``section`` gives the raw data of one section by name; it is asked once for each section that a question needs.
+    """
+
+    def __init__(self, section: Callable[[str], dict[str, Any]]) -> None:
+        self._section = section
+        self._raw: dict[str, dict[str, Any]] = {}
+        self._made: dict[str, Any] = {}
+        meta = self.raw("meta")
+        if meta.get("schema") != 1:
+            raise MatrixError(
+                f"The compatibility data has schema {meta.get('schema')}, this version of cudadoctor reads schema 1."
+            )
+
+    # -- the data itself
+
+    def raw(self, section: str) -> dict[str, Any]:
+        """One section as plain data. Raises MatrixError where it is missing or damaged."""
+        if section not in self._raw:
+            self._raw[section] = self._section(section)
+        return self._raw[section]
+
+    def once(self, name: str, make: Callable[[], _T]) -> _T:
+        if name not in self._made:
+            try:
+                self._made[name] = make()
+            except (KeyError, TypeError, AttributeError, IndexError) as error:
+                raise MatrixError(
+                    f"The compatibility data is damaged ({name}: {type(error).__name__} {error}): "
+                    "install cudadoctor again."
+                ) from None
+        found: _T = self._made[name]
+        return found
+
+    @property
+    def revision(self) -> str:
+        """ "2026.11.0": goes up with every change of the data."""
+        return str(self.raw("meta")["revision"])
+
+    @property
+    def checked(self) -> str:
+        """The day on which the data was last checked, "2026-11-30"."""
+        return str(self.raw("meta")["checked"])
+
+    def age_days(self, today: str) -> int:
+        """Days between the check of the data and ``today`` ("2026-12-31"); never below 0. ValueError for no date."""
+        from datetime import date
+
+        return max(0, (date.fromisoformat(today) - date.fromisoformat(self.checked)).days)
+
+    def index_url(self, variant: str) -> str:
+        """``https://download.pytorch.org/whl/cu126``."""
+        return str(self.raw("meta")["wheel_index"]) + "/" + variant
+
+
+def origin(data: Mapping[str, Any], row: Mapping[str, Any], column: str = "source") -> tuple[str, str]:
+    """The row's source in words, and the day it was checked."""
+    found = row.get(column) or data.get("source") or ()
+    keys = (found,) if isinstance(found, str) else found
+    sources = data.get("sources", {})
+    return "; ".join(sources[name] for name in keys), row.get("checked") or data["checked"]
