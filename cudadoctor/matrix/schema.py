@@ -315,6 +315,8 @@ BUILD_COLUMNS: dict[str, Column] = {
     "disputed": _c(_words_of(_arch), "targets"),
     "listed": _r(_sources, "keys of [sources]"),
     "archs": _c(_sources, "keys of [sources]"),
+    "download_mib": _c(_whole, "MiB"),
+    "sizes": _c(_sources, "keys of [sources]"),
     "glibc": _c(_version, "a glibc version"),
     "cxx11_abi": _c(_flag, "true or false"),
     "no_local_version": _c(_flag, "true or false"),
@@ -387,10 +389,12 @@ def _check_tables(name: str, data: Mapping[str, Any], tables: Mapping[str, Mappi
                 where_item = f"{where}: {_title(item)}"
                 yield from _check_row(where_item, item, inner_columns)
                 if isinstance(item, dict):
-                    for key in ("source", "listed", "archs"):
+                    for key in ("source", "listed", "archs", "sizes"):
                         used += _keys(item.get(key))
                     if item.get("sass") and not item.get("archs"):
                         yield f"{where_item}: has a GPU list without archs, its source"
+                    if item.get("download_mib") and not item.get("sizes"):
+                        yield f"{where_item}: has download_mib without sizes, its source"
     for key in dict.fromkeys(used):
         if key not in sources:
             yield f"{name}: source {key!r} is not in [sources]"

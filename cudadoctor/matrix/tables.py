@@ -248,6 +248,10 @@ class Build(NamedTuple):
     source: str
     """Source of its GPU list (of its existence, for a CPU build)."""
     checked: str
+    download_mib: Optional[int] = None
+    """MiB that a fresh ``pip install`` of this build downloads on its platform, with everything that it requires there;
+    None: not known. The sizes of the wheels of the day on which the row was written: what torch does not pin exactly
+    may have changed by a little since."""
 
     @property
     def requirement(self) -> str:

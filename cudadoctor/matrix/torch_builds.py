@@ -110,6 +110,7 @@ class TorchQuestions(Sections):
                     listed,
                     archs,
                     checked,
+                    item.get("download_mib"),
                 )
             )
         names = sorted(builds, key=lambda name: numbers(cuda_of_variant(name) or "0") or ())
