@@ -9,16 +9,34 @@ from __future__ import annotations
 from cudadoctor.derive.wheel import COMPANIONS
 from cudadoctor.resolve.choose import bounds, fitting_branch, resolve
 from cudadoctor.resolve.facts import need, resolution
-from cudadoctor.resolve.need import Blocker, Choice, Gpu, Installed, Need, Objection, Pin, Resolution, Split
+from cudadoctor.resolve.need import (
+    Blocker,
+    Choice,
+    DriverRange,
+    Framework,
+    Gpu,
+    Installed,
+    Move,
+    Need,
+    Objection,
+    OtherWay,
+    Pin,
+    Resolution,
+    Split,
+)
 
 __all__ = [
     "COMPANIONS",
     "Blocker",
     "Choice",
+    "DriverRange",
+    "Framework",
     "Gpu",
     "Installed",
+    "Move",
     "Need",
     "Objection",
+    "OtherWay",
     "Pin",
     "Resolution",
     "Split",

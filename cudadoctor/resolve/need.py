@@ -6,9 +6,12 @@ that nobody has ever looked at.
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from cudadoctor.model.record import NamedTuple
+
+if TYPE_CHECKING:
+    from cudadoctor.matrix import Branch
 
 # What is known of the GPUs and of the driver.
 PRESENT = "present"
@@ -21,6 +24,14 @@ LINUX = "linux"
 WINDOWS = "windows"
 
 CPU = "cpu"
+
+# What becomes of a package for the sake of the choice.
+UP = "up"
+DOWN = "down"
+AWAY = "away"
+REBUILD = "rebuild"
+
+FORWARD_COMPAT = "forward-compat"
 
 # What can stand against a build.
 BY_GPU = "gpu"
@@ -169,10 +180,60 @@ class Blocker(NamedTuple):
     opens: Choice
 
 
+class Move(NamedTuple):
+    """A package of the environment that has to change for the choice. `have` is its version now, `to` the one to install
+    (None where none is known). `direction`: up, down, rebuild (the same or an unknown release, built for the chosen
+    torch) or away (no release is known that goes with it)."""
+
+    package: str
+    have: str
+    to: Optional[str]
+    direction: str
+    reason: str
+
+
+class OtherWay(NamedTuple):
+    """Something else than the change that a blocker names, which opens a build as well. `kind` is "forward-compat":
+    NVIDIA's package of newer user libraries beside the old kernel driver. `needed` is the package's name, `change` says
+    it in words, `reason` under which conditions it works."""
+
+    kind: str
+    change: str
+    needed: Optional[str]
+    opens: Choice
+    reason: str
+
+
+class DriverRange(NamedTuple):
+    """Driver branches for a machine's GPUs: the `first` that drives them all (None: not known), the `last` that does
+    (None: all newer ones do) and the one to install (`fitting`; None: no branch drives them all). `flavour` is what the
+    Linux kernel modules have to be: "open", "proprietary", "either", or None (not known, or not both together)."""
+
+    first: Optional[Branch] = None
+    last: Optional[Branch] = None
+    fitting: Optional[Branch] = None
+    flavour: Optional[str] = None
+
+
+class Framework(NamedTuple):
+    """A package that was asked for and is bound to CUDA and the driver, not to torch (jax, cupy). `requirement` is what
+    an installer is told ("jax[cuda12]==0.10.1"), None where no release serves this machine: `reasons` say why. `cuda` is
+    the CUDA major that it brings or needs ("12"), `better` what would open a newer one."""
+
+    name: str
+    requirement: Optional[str]
+    cuda: Optional[str] = None
+    reasons: tuple[str, ...] = ()
+    better: tuple[str, ...] = ()
+    certainty: str = "certain"
+
+
 class Resolution(NamedTuple):
     """The answer. Without a `choice`: `reasons` say why, `blocked_by` what would open one, `split` which build serves
     which GPU. `nothing_to_do`: the installed build is the choice. `driver_first`: why the driver is to be mended before
-    any wheel matters. `undecided`: what is not known and would decide."""
+    any wheel matters. `undecided`: what is not known and would decide. `moves`: packages of the environment that have to
+    change with torch. `other_ways`: what else than a blocker's change would open a better build. `drivers`: the branches
+    for the GPUs, where they are known. `frameworks`: what was asked for and is not bound to torch."""
 
     choice: Optional[Choice]
     alternatives: tuple[Choice, ...] = ()
@@ -183,3 +244,7 @@ class Resolution(NamedTuple):
     driver_first: Optional[str] = None
     undecided: Optional[str] = None
     objections: tuple[Objection, ...] = ()
+    moves: tuple[Move, ...] = ()
+    other_ways: tuple[OtherWay, ...] = ()
+    drivers: Optional[DriverRange] = None
+    frameworks: tuple[Framework, ...] = ()
