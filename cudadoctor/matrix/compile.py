@@ -19,6 +19,7 @@ SECTIONS = (
     "meta",
     "cuda_toolkits",
     "driver_branches",
+    "forward_compat",
     "architectures",
     "gpus",
     "pci_chips",

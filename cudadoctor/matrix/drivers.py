@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 from .sections import Sections, origin
-from .tables import Branch, Floor, Toolkit, Verdict
+from .tables import Branch, Floor, ForwardCompat, Toolkit, Verdict
 from .versions import Numbers, numbers
 
 
@@ -139,6 +139,35 @@ class DriverQuestions(Sections):
         if start is None:
             return ()
         return tuple(row for row in reversed(self.branches()) if row.linux > start.linux)
+
+    def forward_compats(self) -> tuple[ForwardCompat, ...]:
+        """Every forward compatibility package that is known, newest first."""
+        return self.once("forward_compat", self._make_compats)
+
+    def _make_compats(self) -> tuple[ForwardCompat, ...]:
+        data = self.raw("forward_compat")
+        rows = [
+            ForwardCompat(
+                row["cuda"],
+                row["package"],
+                row["driver"],
+                tuple(row["bases"]),
+                row.get("confidence", "stated"),
+                row.get("note"),
+                *origin(data, row),
+            )
+            for row in data["compat"]
+        ]
+        rows.sort(key=lambda row: numbers(row.cuda) or (), reverse=True)
+        return tuple(rows)
+
+    def forward_compat_for(self, klass: str) -> str:
+        """Whether GPUs of that class ("datacenter", "geforce") may use such a package: "yes"; "some", ask the vendor;
+        "no"; or "unknown"."""
+        for row in self.raw("forward_compat")["scope"]:
+            if row["class"] == klass:
+                return str(row["answer"])
+        return "unknown"
 
     # -- does a driver serve a CUDA version?
 

@@ -7,8 +7,8 @@ from typing import Optional
 
 from .drivers import DriverQuestions
 from .sections import origin
-from .tables import Architecture, Build, DriverBound, Gpu, Verdict
-from .versions import capability, target
+from .tables import Architecture, Build, DriverBound, ForwardCompat, Gpu, Verdict
+from .versions import capability, numbers, target
 
 
 class CodeQuestions(DriverQuestions):
@@ -75,6 +75,29 @@ class CodeQuestions(DriverQuestions):
         if row is None or row.max_driver is None:
             return None
         return DriverBound(row.max_driver, "exact", row.source)
+
+    def forward_compat(self, branch: str, cuda: str, gpus: Iterable[Gpu | str] = ()) -> Optional[ForwardCompat]:
+        """The package that lets a kernel driver of that branch ("R535") run programs of that CUDA ("13.2", or "13").
+
+        With ``gpus`` (rows or compute capabilities) only what the driver behind the package still supports. Of several,
+        the oldest that is at least as new as asked; else the newest of that major, which serves all but newer PTX.
+        None: NVIDIA names none for that branch. Whether a GPU's class may use one: :meth:`forward_compat_for`.
+        """
+        want = numbers(cuda)
+        base = self.branch(branch)
+        if want is None or base is None:
+            return None
+        lasts = [found.number for found in map(self.last_branch_for, gpus) if found is not None]
+        fitting = []
+        for row in self.forward_compats():
+            behind = self.branch_of(row.driver, "linux")
+            served = behind is not None and all(behind.linux <= last for last in lasts)
+            if base.name in row.bases and served and (numbers(row.cuda) or ())[:1] == want[:1]:
+                fitting.append(row)
+        new_enough = [row for row in fitting if (numbers(row.cuda) or ()) >= want[:2]]
+        if new_enough:
+            return new_enough[-1]
+        return fitting[0] if fitting else None
 
     def runs_on(
         self,

@@ -23,6 +23,7 @@ _CC = re.compile(r"\d{1,2}\.\d\Z")
 _BRANCH = re.compile(r"R\d{3}\Z")
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-arm64", "macos-x86_64")
+CLASSES = ("geforce", "geforce-laptop", "workstation", "workstation-laptop", "datacenter", "jetson", "soc")
 CONFIDENCE = ("stated", "derived", "guessed")
 
 
@@ -149,6 +150,17 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             last_for=_c(_list_of(_text), "architectures"),
             modules=_r(_list_of(_one_of("open", "proprietary")), "open, proprietary"),
         )
+    },
+    "forward_compat": {
+        "compat": _table(
+            cuda=_r(_version, "a CUDA version"),
+            package=_r(_text, "a package"),
+            driver=_r(_version, "a driver version"),
+            bases=_r(_list_of(_branch), "branches like R580"),
+        ),
+        "scope": _table(
+            **{"class": _r(_one_of(*CLASSES), "a class"), "answer": _r(_one_of("yes", "some", "no"), "yes, some or no")}
+        ),
     },
     "architectures": {
         "architecture": _table(
@@ -283,10 +295,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
 GPU_COLUMNS: dict[str, Column] = {
     **_COMMON,
     "name": _r(_text, "text"),
-    "class": _r(
-        _one_of("geforce", "geforce-laptop", "workstation", "workstation-laptop", "datacenter", "jetson", "soc"),
-        "a class",
-    ),
+    "class": _r(_one_of(*CLASSES), "a class"),
     "chip": _TEXT,
     "memory_gib": _r(_number, "GiB"),
     "memory_type": _TEXT,
@@ -430,5 +439,11 @@ def _title(row: Any) -> str:
     parts: tuple[Any, ...] = (row.get("name"), row.get("package"), row.get("id"), row.get("stem"))
     parts += (row.get("version"), row.get("release"), row.get("variant"), row.get("platform"))
     if not any(parts):
-        parts = (row.get("cuda"), row.get("architecture"), row.get("compute_capability"), row.get("guid"))
+        parts = (
+            row.get("cuda"),
+            row.get("class"),
+            row.get("architecture"),
+            row.get("compute_capability"),
+            row.get("guid"),
+        )
     return " ".join(str(part) for part in parts if part)

@@ -95,6 +95,23 @@ class Branch(NamedTuple):
         return str(self.linux)
 
 
+class ForwardCompat(NamedTuple):
+    """A forward compatibility package: the libcuda of a newer driver for an older kernel driver. Linux only."""
+
+    cuda: str
+    """What its libcuda serves: every release of that major, PTX up to that minor."""
+    package: str
+    """In NVIDIA's repositories, "cuda-compat-13-0"."""
+    driver: str
+    """The driver that it was made from."""
+    bases: tuple[str, ...]
+    """Branches of the kernel driver that NVIDIA names for it. One that is missing is not promised."""
+    confidence: str
+    note: Optional[str]
+    source: str
+    checked: str
+
+
 class Architecture(NamedTuple):
     """GPUs of one or several compute capabilities that share toolkits and driver branches."""
 

@@ -472,3 +472,36 @@ def test_records_are_immutable(matrix: Matrix) -> None:
     with pytest.raises(TypeError):
         release.default["linux-x86_64"] = "cpu"  # type: ignore[index]
     assert issubclass(MatrixError, Exception)
+
+
+# -- forward compatibility packages
+
+
+@pytest.mark.parametrize(
+    ("branch", "cuda", "gpus", "package"),
+    [
+        ("R535", "13.0", ("8.0",), "cuda-compat-13-0"),
+        ("535", "13.2", ("9.0",), "cuda-compat-13-2"),
+        ("R535", "13", ("8.0",), "cuda-compat-13-0"),
+        ("R470", "12.6", ("8.0",), "cuda-compat-12-6"),
+        ("R418", "11.3", ("7.0",), "cuda-compat-11-3"),
+        ("R575", "13.2", ("8.0",), "cuda-compat-13-1"),  # none newer for that branch; all of 13.x runs on it
+        ("R535", "13.2", ("7.0",), "cuda-compat-13-0"),  # the driver behind 13.2 has dropped Volta
+        ("R535", "13.2", ("3.7",), None),
+        ("R530", "13.0", (), None),
+        ("R535", "14.0", (), None),
+        ("R999", "13.0", (), None),
+        ("R535", "", (), None),
+    ],
+)
+def test_forward_compat(matrix: Matrix, branch: str, cuda: str, gpus: tuple[str, ...], package: Optional[str]) -> None:
+    found = matrix.forward_compat(branch, cuda, gpus)
+    assert (found.package if found else None) == package
+    assert found is None or found.source
+
+
+@pytest.mark.parametrize(
+    ("klass", "answer"), [("datacenter", "yes"), ("workstation", "some"), ("geforce", "no"), ("soc", "unknown")]
+)
+def test_forward_compat_is_not_for_every_class_of_gpu(matrix: Matrix, klass: str, answer: str) -> None:
+    assert matrix.forward_compat_for(klass) == answer
