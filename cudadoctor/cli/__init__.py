@@ -17,18 +17,22 @@ EXIT_UNUSABLE = 2  # bad usage, unreadable input, or our own fault
 EXIT_INTERRUPTED = 130  # what a shell reports after Ctrl-C
 
 
-class _Commands(click.Group):
-    """A group whose commands are the modules beside this one; a name that begins with `_` is a helper."""
+class Commands(click.Group):
+    """A group whose commands are the modules beside this one that begin with `prefix`. A further `_` in a name makes it
+    a helper, or a part of another group: `matrix_show` is the `show` of `matrix`."""
+
+    prefix = ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from pkgutil import iter_modules
 
-        return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+        names = [module.name for module in iter_modules(__path__) if module.name.startswith(self.prefix)]
+        return sorted(name[len(self.prefix) :] for name in names if "_" not in name[len(self.prefix) :])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Optional[click.Command]:
-        if not cmd_name.isidentifier() or cmd_name.startswith("_"):
+        if not cmd_name.isidentifier() or "_" in cmd_name:
             return None
-        name = f"{__name__}.{cmd_name}"
+        name = f"{__name__}.{self.prefix}{cmd_name}"
         try:
             command: click.Command = import_module(name).command
         except ModuleNotFoundError as error:
@@ -46,7 +50,7 @@ class _Commands(click.Group):
 
 
 @click.command(
-    cls=_Commands,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
     epilog="Begin with `cudadoctor check`; `cudadoctor fix --print` prints what mends the machine.",

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
+from cudadoctor.cli._named import driver_number, gpu_named, own_machine
 from cudadoctor.cli._words import InputError
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import Fact, Facts, ParseError, known
-from cudadoctor.parse.versions import is_driver_version, is_plain
+from cudadoctor.parse.versions import is_plain
 from cudadoctor.plan import Options, validate
 from cudadoctor.resolve import COMPANIONS, Gpu, Need
 from cudadoctor.resolve.need import NONE, PRESENT, UNKNOWN
@@ -66,7 +67,7 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
 def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     """The machine that the options describe. System and architecture are this machine's where they do not say; all else
     that they leave open is not known, and rules nothing out."""
-    own_system, own_arch = _own_machine()
+    own_system, own_arch = own_machine()
     system = wish.system or own_system
     # Windows on ARM has no wheels with CUDA: who plans for Windows means the usual one.
     arch = wish.arch or ("x86_64" if system == "windows" else own_arch)
@@ -78,7 +79,7 @@ def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     need = Need(
         gpus=gpus,
         gpu_state=state,
-        driver=_driver(wish.driver, system, matrix),
+        driver=driver_number(wish.driver, system, matrix, "the plan") if wish.driver is not None else None,
         numbering="linux" if system == "linux" else "windows",
         platform=f"{os_name}-{arch}",
         python=python,
@@ -99,19 +100,6 @@ def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     return need, Facts(facts)
 
 
-def _own_machine() -> tuple[str, str]:
-    """System and architecture of the machine that we run on, as `check` sees them."""
-    from cudadoctor.probes.examine import live_system
-    from cudadoctor.probes.identity import look
-
-    facts = Facts(look(live_system()))
-    system = "windows" if facts.value("system.os") == "windows" else "linux"
-    if facts["system.wsl"].is_known:
-        system = "wsl"
-    is_arm = facts.value("system.os") == "linux" and facts.value("system.arch") == "aarch64"
-    return system, "aarch64" if is_arm else "x86_64"
-
-
 def _gpus(names: Sequence[str], matrix: Matrix) -> tuple[tuple[Gpu, ...], str]:
     if not names:
         return (), UNKNOWN
@@ -121,56 +109,13 @@ def _gpus(names: Sequence[str], matrix: Matrix) -> tuple[tuple[Gpu, ...], str]:
 
 
 def _gpu(name: str, matrix: Matrix) -> Gpu:
-    match = matrix.gpu(name)
-    if not match.found:
-        hint = (
-            f"did you mean {' or '.join(match.nearest)}?"
-            if match.nearest
-            else "--gpu takes the name of an NVIDIA GPU or its compute capability, such as 8.9"
-        )
-        raise InputError(f"there is no GPU {name!r} in the compatibility data; {hint}")
-    if match.capability is None:
-        rows = {row.name: row.capability for row in match.rows}
-        some = ", ".join(f"{product} ({capability})" for product, capability in list(rows.items())[:4])
-        raise InputError(
-            f"{name!r} can be GPUs of different compute capability: {some}; name the one, or its capability"
-        )
-    if matrix.architecture(match.capability) is None:
-        raise InputError(f"no GPU of compute capability {match.capability} is known")
+    match = gpu_named(name, matrix)
+    assert match.capability is not None
     if match.kind == "capability":
         return Gpu(f"a GPU of compute capability {match.capability}", match.capability)
     # A bare number stands for several products that run the same code; the likeliest one's name reads better.
     alone = match.exact is not None or name.strip().isdigit()
     return Gpu(match.rows[0].name if alone and match.rows else name.strip(), match.capability)
-
-
-def _driver(text: Optional[str], system: str, matrix: Matrix) -> Optional[str]:
-    if text is None:
-        return None
-    number = text.strip().lstrip("Rr")
-    own = "linux" if system == "linux" else "windows"
-    other = "windows" if own == "linux" else "linux"
-    example = "580.95.05" if own == "linux" else "581.57"
-    if not (is_driver_version(number) or re.fullmatch(r"[0-9]{3}", number)):
-        raise InputError(f"--driver takes a driver number such as {example}, not {text!r}")
-    branches = matrix.branches()
-    first = int(number.partition(".")[0])
-    oldest = branches[-1].linux
-    if first < oldest:
-        raise InputError(
-            f"--driver {text} is no driver number that can be judged: they begin at {oldest} "
-            "(nvidia-smi prints the CUDA version behind it)"
-        )
-    if matrix.branch_of(number, own) is None:
-        elsewhere = matrix.branch_of(number, other)
-        if elsewhere is not None and not elsewhere.guessed:
-            names = {"linux": "Linux", "windows": "Windows"}
-            option = "--os windows or --os wsl" if other == "windows" else "--os linux"
-            raise InputError(
-                f"--driver {text} is a {names[other]} number ({elsewhere.name}), and the plan is for {names[own]}; "
-                f"add {option}"
-            )
-    return number
 
 
 def _python(text: Optional[str]) -> tuple[Optional[str], bool, Optional[str]]:
