@@ -9,6 +9,9 @@ from .tables import MatrixError
 
 _T = TypeVar("_T")
 
+# torch appears every two months: after three of them the newest choice is likely to be missing.
+STALE_DAYS = 180
+
 
 class Sections:
     """What every subject of the matrix is asked through.
@@ -61,6 +64,10 @@ class Sections:
         from datetime import date
 
         return max(0, (date.fromisoformat(today) - date.fromisoformat(self.checked)).days)
+
+    def is_stale(self, today: str) -> bool:
+        """Whether so long has gone by since the data was checked that the newest releases are likely to be missing."""
+        return self.age_days(today) > STALE_DAYS
 
     def index_url(self, variant: str) -> str:
         """``https://download.pytorch.org/whl/cu126``."""

@@ -27,9 +27,6 @@ RULE = Rule(
     precedence=90,
 )
 
-# torch appears every two months: after three of them the newest choice is likely to be missing.
-_DAYS = 180
-
 
 def judge(case: Case) -> Outcome:
     today = case.fact("system.date")
@@ -37,9 +34,10 @@ def judge(case: Case) -> Outcome:
         return case.undecided("cannot tell the date", ("system.date",))
     try:
         age = case.matrix.age_days(today.get())
+        stale = case.matrix.is_stale(today.get())
     except ValueError:
         return case.undecided(f"the date {today.get()!r} is none", ("system.date",))
-    if age > _DAYS:
+    if stale:
         return case.failed(
             f"the compatibility data (revision {case.matrix.revision}) is {age} days old",
             ("system.date",),
