@@ -1,0 +1,300 @@
+"""A wheel read by ranges from a server on loopback, and what becomes of every way in which a server can go wrong."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import requests
+from bench.wheels import torch_wheel
+
+from cudadoctor.actions.remote_wheel import RemoteError, RemoteWheel
+
+NAME = "torch-2.14.1+cu126-cp312-cp312-manylinux_2_28_x86_64.whl"
+NOISE = bytes((n * n * 31 + n // 7) & 0xFF for n in range(700_000))  # packs badly: several requests
+
+
+def archive(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        for name, data in members.items():
+            how = zipfile.ZIP_STORED if name.startswith("stored") else zipfile.ZIP_DEFLATED
+            packed.writestr(zipfile.ZipInfo(name), data, how)
+    return buffer.getvalue()
+
+
+WHEEL = archive(first=NOISE, stored=NOISE[::-1], last=b"the end")
+
+
+class Server:
+    """One file on loopback. `fault` is what goes wrong from the request number `since` on (0 is the first), `times`
+    times."""
+
+    def __init__(self) -> None:
+        self.data = WHEEL
+        self.etag = '"a"'
+        self.fault, self.since, self.times = "", 0, 1000
+        self.asked: list[str] = []
+        self.hold = threading.Event()  # what a server that does not answer waits for
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                server.answer(self)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                pass  # clients that hang up are what is played here
+
+        self._http = Quiet(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
+
+    def url(self, user: str = "") -> str:
+        return f"http://{user}127.0.0.1:{self._http.server_port}/files/{NAME.replace('+', '%2B')}"
+
+    def close(self) -> None:
+        self.hold.set()
+        self._http.shutdown()
+        self._http.server_close()
+
+    def answer(self, to: BaseHTTPRequestHandler) -> None:
+        number, wanted = len(self.asked), to.headers.get("Range", "")
+        self.asked.append(wanted)
+        fault = self.fault if self.since <= number < self.since + self.times else ""
+        found = re.fullmatch(r"bytes=(\d*)-(\d+)", wanted)
+        assert found, "a request without a range would fetch the whole wheel"
+        data = self.data + b"more" if fault == "another size" else self.data
+        if found.group(1):
+            first, last = int(found.group(1)), min(int(found.group(2)), len(data) - 1)
+        else:
+            first, last = max(0, len(data) - int(found.group(2))), len(data) - 1
+        if fault == "elsewhere":
+            first, last = (first - 1, last - 1) if first else (1, last + 1)
+        body = data[first : last + 1]
+        headers = {
+            "Content-Range": f"bytes {first}-{last}/{len(data)}",
+            "Content-Length": str(len(body)),
+            "ETag": '"b"' if fault == "another tag" else self.etag,
+        }
+        status = 206
+        if fault == "no answer":
+            self.hold.wait(20)
+        elif fault.isdigit():
+            status, body, headers = int(fault), b"no", {"Content-Length": "2"}
+        elif fault == "portal":
+            status, body = 200, b"<html>Please log in</html>"
+            headers = {"Content-Length": str(len(body)), "Content-Type": "text/html"}
+        elif fault == "whole":
+            status, body, headers = 200, self.data, {"Content-Length": str(len(self.data))}
+        elif fault == "no range said":
+            del headers["Content-Range"]
+        elif fault == "size not said":
+            headers["Content-Range"] = f"bytes {first}-{last}/*"
+        elif fault == "packed":
+            headers["Content-Encoding"] = "gzip"
+        to.send_response(status)
+        for name, value in headers.items():
+            to.send_header(name, value)
+        to.end_headers()
+        try:
+            if fault == "cut off":
+                to.wfile.write(body[: len(body) // 2])
+                to.close_connection = True
+            elif fault == "trickle":
+                for byte in body[:100]:
+                    to.wfile.write(bytes([byte]))
+                    if self.hold.wait(0.05):
+                        break
+                to.close_connection = True
+            else:
+                to.wfile.write(body)
+        except OSError:
+            to.close_connection = True  # the other side has heard enough
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def session() -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        session.trust_env = False  # a proxy of this machine is none of the test's
+        yield session
+
+
+def test_members_are_read_without_the_rest(server: Server, session: requests.Session) -> None:
+    wheel = RemoteWheel(session, server.url())
+    assert wheel.names() == ["first", "stored", "last"]
+    assert wheel.size == len(WHEEL)
+    assert len(server.asked) == 1, "the list of a small wheel comes with its end"
+    assert wheel.read("last") == b"the end"
+    assert len(server.asked) == 1, "and so does what lies there"
+    assert wheel.read("stored") == NOISE[::-1]
+    assert wheel.read("first") == NOISE
+    assert wheel.member_size("first") == len(NOISE)
+    assert server.asked[0] == "bytes=-65536"
+    assert wheel.fetched < 2 * len(WHEEL)
+
+
+def test_a_real_wheel_s_layout(server: Server, session: requests.Session) -> None:
+    server.data = torch_wheel("2.14.1", "cu126", python="3.12").data
+    wheel = RemoteWheel(session, server.url())
+    (metadata,) = (name for name in wheel.names() if name.endswith(".dist-info/METADATA"))
+    assert b"\nName: torch\n" in wheel.read(metadata)
+    assert b"'2.14.1+cu126'" in wheel.read("torch/version.py")
+    assert wheel.name == NAME
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["first", "stored"])
+def test_a_part_of_a_member(server: Server, session: requests.Session, name: str) -> None:
+    whole = {"first": NOISE, "stored": NOISE[::-1]}[name]
+    wheel = RemoteWheel(session, server.url())
+    assert wheel.read_part(name, 100) == whole[:100]
+    assert wheel.fetched < 200_000, "the rest of it is not fetched"
+    assert wheel.read_part(name, 1000, 300_000) == whole[300_000:301_000]
+    assert wheel.read_part(name, 1000, len(whole) - 10) == whole[-10:]
+    assert wheel.read_part(name, 1000, len(whole) + 10) == b""
+    assert b"".join(wheel.pieces(name, 10_000)) == whole
+
+
+def test_a_connection_that_breaks_once_is_tried_again(server: Server, session: requests.Session) -> None:
+    server.fault, server.times = "cut off", 1
+    wheel = RemoteWheel(session, server.url())
+    server.since = len(server.asked)
+    assert wheel.read("first") == NOISE
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("404", "the server answered 404"),
+        ("403", "the server answered 403"),
+        ("416", "the server answered 416"),
+        ("500", "the server answered 500"),
+        ("whole", "the server gives whole files only, no ranges of them"),
+        ("portal", "the server gives whole files only, no ranges of them"),
+        ("cut off", "the connection failed or broke off"),
+        ("no answer", "the server did not answer in time"),
+        ("trickle", "the answer took longer than 1 seconds"),
+        ("no range said", "the server does not say which range it gives"),
+        ("size not said", "the server does not say which range it gives"),
+        ("elsewhere", "the server gives another range than was asked for"),
+        ("packed", "the server packs its ranges, so they are none of the file"),
+    ],
+)
+@pytest.mark.parametrize("since", [0, 1], ids=["at once", "later"])
+def test_a_server_that_goes_wrong(server: Server, session: requests.Session, fault: str, said: str, since: int) -> None:
+    server.fault, server.since = fault, since
+    with pytest.raises(RemoteError) as raised:
+        RemoteWheel(session, server.url(), timeout=(1.0, 0.5), deadline=1.0).read("first")
+    assert str(raised.value) == f"{NAME}: {said}"
+
+
+@pytest.mark.parametrize("fault", ["another size", "another tag"])
+def test_a_file_that_changes_while_it_is_read(server: Server, session: requests.Session, fault: str) -> None:
+    server.fault, server.since = fault, 1
+    wheel = RemoteWheel(session, server.url())
+    with pytest.raises(RemoteError, match="the file changed while it was read"):
+        wheel.read("first")
+
+
+def test_no_server_at_all(server: Server, session: requests.Session) -> None:
+    url = server.url()
+    server.close()
+    with pytest.raises(RemoteError, match="the connection failed or broke off"):
+        RemoteWheel(session, url)
+
+
+def test_what_stands_in_the_address_is_not_shown(server: Server, session: requests.Session) -> None:
+    server.fault = "404"
+    with pytest.raises(RemoteError) as raised:
+        RemoteWheel(session, server.url("me:secret@") + "?token=secret#sha256=00")
+    assert "secret" not in str(raised.value)
+
+
+# -- files that are no wheel, or no longer one
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"<html>Not found</html>", "its list of files cannot be read: File is not a zip file"),
+        (WHEEL[:-30], "its list of files cannot be read: File is not a zip file"),
+        (b"\x00" * 100_000, "its list of files cannot be read: File is not a zip file"),
+        (WHEEL[500_000:], "its list of files cannot be read"),
+    ],
+    ids=["a page", "without its end", "zeros", "without its start"],
+)
+def test_no_zip_file(server: Server, session: requests.Session, data: bytes, said: str) -> None:
+    server.data = data
+    with pytest.raises(RemoteError) as raised:
+        RemoteWheel(session, server.url()).read("first")
+    assert str(raised.value).startswith((f"{NAME}: {said}", f"{NAME}: first cannot be read"))
+
+
+def test_a_member_that_is_not_there(server: Server, session: requests.Session) -> None:
+    with pytest.raises(RemoteError, match=r"has no torch/version\.py"):
+        RemoteWheel(session, server.url()).read("torch/version.py")
+
+
+def test_a_member_whose_bytes_are_damaged(server: Server, session: requests.Session) -> None:
+    damaged = bytearray(WHEEL)
+    place = WHEEL.index(NOISE[::-1][:100])  # in the one that is stored: nothing but its checksum can tell
+    damaged[place] ^= 1
+    server.data = bytes(damaged)
+    with pytest.raises(RemoteError, match="stored cannot be read: Bad CRC-32"):
+        RemoteWheel(session, server.url()).read("stored")
+
+
+@pytest.mark.parametrize(
+    ("offset", "value", "said"),
+    [(8, 1, "is encrypted"), (10, 97, "is packed in a way that is not read here")],
+    ids=["encrypted", "packed by another method"],
+)
+def test_a_member_that_cannot_be_unpacked(
+    server: Server, session: requests.Session, offset: int, value: int, said: str
+) -> None:
+    data = bytearray(archive(only=b"x" * 100))
+    for start, at in ((data.index(b"PK\1\2"), offset), (0, offset - 2)):
+        struct.pack_into("<H", data, start + at, value)
+    server.data = bytes(data)
+    with pytest.raises(RemoteError, match=said):
+        RemoteWheel(session, server.url()).read("only")
+
+
+def test_a_member_that_is_too_long(server: Server, session: requests.Session) -> None:
+    server.data = archive(bomb=b"\0" * 3_000_000)
+    wheel = RemoteWheel(session, server.url())
+    with pytest.raises(RemoteError, match="bomb has 3000000 bytes, more than the 1000000 that are read"):
+        wheel.read("bomb", most=1_000_000)
+
+
+def test_no_more_is_fetched_than_allowed(server: Server, session: requests.Session) -> None:
+    server.data = archive(stored=NOISE * 3)
+    wheel = RemoteWheel(session, server.url(), most=1 << 20)
+    with pytest.raises(RemoteError, match="more than 1 MiB of it would have to be fetched"):
+        wheel.read("stored")
+    assert wheel.fetched <= 1 << 20
+
+
+def test_an_empty_file(server: Server, session: requests.Session) -> None:
+    server.fault = "416"  # what servers answer when a range is asked of nothing
+    with pytest.raises(RemoteError, match="the server answered 416"):
+        RemoteWheel(session, server.url())
