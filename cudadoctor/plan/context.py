@@ -20,6 +20,10 @@ from cudadoctor.resolve.judge import torch_specifier
 
 NEW_ENVIRONMENT = ".venv"
 
+# Flavours of the Linux kernel modules.
+OPEN = "open"
+PROPRIETARY = "proprietary"
+
 
 class Target(NamedTuple):
     """The environment whose packages the plan changes. `is_new`: the plan makes it first."""

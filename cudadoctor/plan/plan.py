@@ -1,21 +1,14 @@
-"""A plan: the ordered steps that mend what was found. Pure: the same report always gives the same plan.
-
-Making one is left to `cure`, which is loaded only where there is something to mend: a healthy machine waits for none
-of it.
-"""
+"""A plan and what a person asks of it: data only."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Optional
 
-from cudadoctor.model import Facts, FixStep
+from cudadoctor.model import FixStep
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.model.report import Report
-from cudadoctor.plan.shell import shell_of
 
 if TYPE_CHECKING:
-    from cudadoctor.matrix import Matrix
-    from cudadoctor.resolve import Need, Resolution
+    from cudadoctor.resolve import Resolution
 
 PIP = "pip"
 UV = "uv"
@@ -45,32 +38,6 @@ class Plan(NamedTuple):
     shell: str = "posix"
 
 
-def make_plan(report: Report, matrix: Matrix, options: Optional[Options] = None, *, strict: bool = False) -> Plan:
-    """What mends the findings of `report` on its machine, and does what `options` ask for. With `strict`, a remedy that
-    a rule names wrongly raises instead of becoming a step by hand (for tests)."""
-    options = options or Options()
-    if not wished(options) and not any(o.failed and o.because_of is None for o in report.outcomes):
-        return Plan((), shell=shell_of(str(report.facts.value("system.os", "linux"))))
-    from cudadoctor.plan.cure import cure
-
-    return cure(report, matrix, options, strict)
-
-
 def wished(options: Options) -> bool:
     """Whether the person asks for something that a healthy machine may lack too."""
     return bool(options.torch or options.companions or options.partners)
-
-
-def torch_for(facts: Facts, matrix: Matrix, options: Optional[Options] = None) -> Resolution:
-    """The torch that suits a machine, whether or not anything is to be mended there."""
-    from cudadoctor.plan.context import Context
-
-    return Context(facts, matrix, options or Options()).resolved()
-
-
-def plan_for(wanted: Need, facts: Facts, matrix: Matrix, options: Optional[Options] = None) -> Plan:
-    """What puts torch on a machine that nobody has looked at: `wanted` is all that is known of it but its system and
-    interpreter, which `facts` may name."""
-    from cudadoctor.plan.cure import cure_planned
-
-    return cure_planned(wanted, facts, matrix, options or Options())

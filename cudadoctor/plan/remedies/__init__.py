@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import Draft
-from cudadoctor.plan.remedies import driver, job, packages, python, setting, windows
+from cudadoctor.plan.remedies import driver, job, kernel, modules, packages, python, restart, setting, windows
 
 Remedier = Callable[..., "list[Draft]"]
 
@@ -31,16 +31,16 @@ REMEDIES: Mapping[str, Remedier] = {
     "update-driver": driver.update_driver,
     "install-open-kernel-module": driver.install_open_kernel_module,
     "install-proprietary-kernel-module": driver.install_proprietary_kernel_module,
-    "blacklist-nouveau": driver.blacklist_nouveau,
-    "remove-module-blacklist": driver.remove_module_blacklist,
-    "build-module": driver.build_module,
-    "enroll-mok": driver.enroll_mok,
-    "reload-module": driver.reload_module,
-    "reboot": driver.reboot,
-    "load-module": driver.load_module,
-    "load-uvm": driver.load_uvm,
-    "create-device-nodes": driver.create_device_nodes,
-    "restart-service": driver.restart_service,
+    "blacklist-nouveau": kernel.blacklist_nouveau,
+    "remove-module-blacklist": kernel.remove_module_blacklist,
+    "build-module": kernel.build_module,
+    "enroll-mok": kernel.enroll_mok,
+    "reload-module": modules.reload_module,
+    "reboot": restart.reboot,
+    "load-module": modules.load_module,
+    "load-uvm": modules.load_uvm,
+    "create-device-nodes": modules.create_device_nodes,
+    "restart-service": modules.restart_service,
     # -- Windows and WSL
     "update-windows-driver": windows.update_windows_driver,
     "install-windows-driver": windows.install_windows_driver,

@@ -9,7 +9,8 @@ from cudadoctor.model import ParseError
 from cudadoctor.plan import validate
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import BY_HAND, CAREFUL, JOB, KERNEL, MEMORY, SETTING, SYSTEM, Draft, draft
-from cudadoctor.plan.remedies.driver import answering_effect, nodes_effect
+from cudadoctor.plan.remedies.driver_effect import answering_effect, nodes_effect
+from cudadoctor.plan.remedies.kernel import header_steps
 from cudadoctor.plan.shell import POSIX, quote
 
 GIB = 1 << 30
@@ -226,9 +227,7 @@ def install_package(context: Context, role: str, version: str = "") -> list[Draf
     if role == "vc-runtime":
         return _vc_runtime(context)
     if role == "kernel-headers":
-        from cudadoctor.plan.remedies.driver import _header_steps
-
-        return _header_steps(context) or [_by_name(role, {"kernel.headers": True})]
+        return header_steps(context) or [_by_name(role, {"kernel.headers": True})]
     distribution = context.distribution
     words: tuple[str, ...] = ()
     if distribution is not None:

@@ -7,6 +7,7 @@ from typing import Any, Optional
 from cudadoctor.plan import validate
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import CAREFUL, DRIVER, JOB, MEMORY, REMOVE, SAFE, SETTING, Draft, draft
+from cudadoctor.plan.remedies.driver_effect import working_effect
 from cudadoctor.resolve import fitting_branch
 
 DOWNLOADS = "https://www.nvidia.com/drivers"
@@ -23,8 +24,6 @@ def update_windows_driver(context: Context, minimum_branch: Optional[int] = None
 
 
 def _driver(context: Context, verb: str, minimum_branch: Optional[int]) -> list[Draft]:
-    from cudadoctor.plan.remedies.driver import working_effect
-
     gpus = context.present.gpus
     branch = fitting_branch(gpus, context.matrix, minimum_branch or 0)
     where = "the Windows host" if context.is_wsl else "this PC"

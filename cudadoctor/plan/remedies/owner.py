@@ -1,0 +1,22 @@
+"""Where the driver is not this system's own: whose it is, and what they do."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from cudadoctor.plan.context import Context
+from cudadoctor.plan.draft import BY_HAND, Draft, draft
+
+
+def elsewhere(context: Context, what: str) -> Optional[list[Draft]]:
+    """Where the driver is not this system's own, the step for whoever owns it."""
+    if context.is_jetson:
+        text = "The driver of a Jetson is part of its JetPack release: install or update JetPack (https://developer.nvidia.com/jetpack)."
+        return [draft(BY_HAND, "jetpack", f"{what} with JetPack", "driver", instructions=text)]
+    if context.container is not None:
+        text = (
+            "A container has no driver of its own: it uses that of its host. On the host: `cudadoctor fix --print`. "
+            "Driver packages inside the image do harm."
+        )
+        return [draft(BY_HAND, "driver-on-host", f"{what} on the container's host", "driver", instructions=text)]
+    return None
