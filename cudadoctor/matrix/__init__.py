@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .load import load_matrix
 from .query import Matrix
+from .sections import Origin
 from .tables import (
     Architecture,
     Branch,
@@ -44,6 +45,7 @@ __all__ = [
     "Library",
     "Matrix",
     "MatrixError",
+    "Origin",
     "Pin",
     "PowerPlan",
     "Toolkit",

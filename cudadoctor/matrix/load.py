@@ -1,15 +1,21 @@
 """Finding the compatibility data: compiled JSON in an installed package, TOML (or JSON beside it) in a checkout.
 
 Sections are read on demand: a check that never looks up a GPU by name never reads ``gpus.json``.
+
+What `cudadoctor matrix update` has fetched lies in the user's data folder and goes before the sections that it covers,
+as long as it was made on top of the very data that is shipped: a newer cudadoctor with newer data wins. Whatever is
+odd about it, the shipped data serves, and the matrix's origin says why.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any, Callable, Optional
 
 from .query import Matrix
+from .sections import SHIPPED, Origin
 from .tables import MatrixError
 
 Section = Callable[[str], dict[str, Any]]
@@ -19,6 +25,16 @@ _COMPILED = "compiled"
 # The compiled data of an editable install lies beside the TOML, not in the package, so that no wheel picks it up stale.
 _BESIDE = ".compiled"
 _INDEX = "index.json"
+
+# The folder of the user's own data; empty or "shipped": only what came with cudadoctor counts.
+DATA_VARIABLE = "CUDADOCTOR_DATA"
+NO_UPDATE = ("", "shipped")
+# What an update consists of. Nothing else is ever taken from there: the other sections hold commands and addresses.
+UPDATED_SECTIONS = ("torch", "driver_branches", "cuda_toolkits")
+UPDATE_FORMAT = "cudadoctor.matrix-update/1"
+UPDATE_FOLDER = "matrix"
+# Bytes of one file of an update. The largest today is a twentieth of it.
+_LARGEST = 8 << 20
 
 _loaded: Optional[Matrix] = None
 
@@ -31,10 +47,123 @@ def load_matrix(compat: Optional[str] = None) -> Matrix:
     """
     global _loaded
     if compat is not None:
-        return Matrix(_from_toml(compat))
+        return Matrix(_from_toml(compat), Origin("files", path=compat))
     if _loaded is None:
-        _loaded = Matrix(_find())
+        _loaded = _with_update(_find())
     return _loaded
+
+
+def load_shipped() -> Matrix:
+    """The data that came with this cudadoctor, whatever was fetched since. Raises MatrixError as `load_matrix` does."""
+    return Matrix(_find())
+
+
+def data_folder() -> Optional[str]:
+    """The user's data folder of cudadoctor, there or not. None: CUDADOCTOR_DATA rules it out, or there is no home."""
+    named = os.environ.get(DATA_VARIABLE)
+    if named is not None:
+        return None if named in NO_UPDATE else os.path.abspath(named)
+    if os.name == "nt":
+        return _below(os.environ.get("LOCALAPPDATA"), "cudadoctor")
+    if sys.platform == "darwin":
+        return _below(os.path.expanduser("~"), "Library", "Application Support", "cudadoctor")
+    # The standard has a relative path count as none.
+    data = _below(os.environ.get("XDG_DATA_HOME"), "cudadoctor")
+    return data or _below(os.path.expanduser("~"), ".local", "share", "cudadoctor")
+
+
+def _below(folder: Optional[str], *parts: str) -> Optional[str]:
+    return os.path.join(folder, *parts) if folder and os.path.isabs(folder) else None
+
+
+def _with_update(shipped: Section) -> Matrix:
+    """The shipped data with the user's update over it, where there is one that fits."""
+    folder = data_folder()
+    if folder is None:
+        return Matrix(shipped)
+    folder = os.path.join(folder, UPDATE_FOLDER)
+    index = os.path.join(folder, _INDEX)
+    try:
+        owner = os.stat(index).st_uid
+    except (FileNotFoundError, NotADirectoryError):
+        return Matrix(shipped)
+    except (OSError, ValueError) as error:
+        return Matrix(shipped, SHIPPED._replace(path=folder, reason=f"it cannot be read ({_why(error)})"))
+    try:
+        # Under sudo with the user's home kept, root must not take what somebody else can write.
+        if hasattr(os, "geteuid") and owner not in (os.geteuid(), 0):
+            raise _NotTaken("it belongs to another user")
+        section, updated = _update(folder, shipped)
+    except _NotTaken as error:
+        return Matrix(shipped, SHIPPED._replace(path=folder, reason=str(error)))
+    return Matrix(section, Origin("updated", updated, folder))
+
+
+class _NotTaken(Exception):
+    """Why the user's update is not taken: half a sentence."""
+
+
+def _update(folder: str, shipped: Section) -> tuple[Section, str]:
+    """The sections of an update over the shipped ones, and when it was fetched. Every file is verified at once: a check
+    shall not rest on half of it."""
+    import zlib
+
+    index = _json(os.path.join(folder, _INDEX))
+    if index.get("format") != UPDATE_FORMAT:
+        raise _NotTaken("its layout is one that this cudadoctor does not read")
+    meta = shipped("meta")
+    if index.get("schema") != meta.get("schema"):
+        raise _NotTaken("its tables are laid out for another cudadoctor")
+    if index.get("based_on") != meta.get("revision"):
+        raise _NotTaken(
+            f"it was made on top of data {index.get('based_on')}, and this cudadoctor brings {meta.get('revision')}"
+        )
+    updated, revision, place, files = (index.get(key) for key in ("updated", "revision", "folder", "files"))
+    if not (isinstance(updated, str) and isinstance(revision, str) and isinstance(place, str)):
+        raise _NotTaken("its index is damaged")
+    if not isinstance(files, dict) or sorted(files) != sorted(UPDATED_SECTIONS) or not place.isalnum():
+        raise _NotTaken("its index is damaged")
+    texts: dict[str, bytes] = {}
+    for name, entry in files.items():
+        data = _limited(os.path.join(folder, place, name + ".json"))
+        if not isinstance(entry, dict) or (len(data), zlib.crc32(data)) != (entry.get("size"), entry.get("crc32")):
+            raise _NotTaken(f"{name}.json is damaged")
+        texts[name] = data
+    own_meta = {**meta, "revision": revision, "checked": max(str(meta.get("checked")), updated[:10])}
+
+    def section(name: str) -> dict[str, Any]:
+        if name == "meta":
+            return own_meta
+        return _parsed(texts[name], name + ".json") if name in texts else shipped(name)
+
+    return section, updated
+
+
+def _json(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(_limited(path))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise _NotTaken("its index is damaged")
+    return found
+
+
+def _limited(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        raise _NotTaken(f"{os.path.basename(path)} is missing") from None
+    except (OSError, ValueError) as error:
+        raise _NotTaken(f"{os.path.basename(path)} cannot be read ({_why(error)})") from None
+    if len(data) > _LARGEST:
+        raise _NotTaken(f"{os.path.basename(path)} is too large")
+    return data
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _find() -> Section:

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Optional, TypeVar
+
+from cudadoctor.model.record import NamedTuple
 
 from .tables import MatrixError
 
 _T = TypeVar("_T")
+
+
+class Origin(NamedTuple):
+    """Where a matrix came from."""
+
+    kind: str
+    """"shipped" with cudadoctor; "updated": the same, with what `cudadoctor matrix update` found since; "files": out of
+    a folder that was named."""
+    updated: Optional[str] = None
+    """When the update was fetched, "2026-12-05T10:00:00Z"."""
+    path: Optional[str] = None
+    """The folder of the update, also where it was not taken; of "files" the one that was named."""
+    reason: Optional[str] = None
+    """Why an update that is there was not taken: half a sentence. None: it was, or there is none."""
+
+
+SHIPPED = Origin("shipped")
 
 # torch appears every two months: after three of them the newest choice is likely to be missing.
 STALE_DAYS = 180
@@ -17,9 +36,11 @@ class Sections:
     """What every subject of the matrix is asked through.
 
     ``section`` gives the raw data of one section by name; it is asked once for each section that a question needs.
+    ``origin`` tells where that data came from.
     """
 
-    def __init__(self, section: Callable[[str], dict[str, Any]]) -> None:
+    def __init__(self, section: Callable[[str], dict[str, Any]], origin: Origin = SHIPPED) -> None:
+        self.origin = origin
         self._section = section
         self._raw: dict[str, dict[str, Any]] = {}
         self._made: dict[str, Any] = {}
