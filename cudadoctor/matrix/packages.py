@@ -67,6 +67,12 @@ class PackageQuestions(TorchQuestions):
             return Verdict("no", reason, None, None, belongs[0].source)
         return Verdict("unknown", f"it is not known to which torch {package} {version} belongs", None, None, "")
 
+    def pinned_exactly(self, package: str, version: str) -> bool:
+        """Whether torchvision or torchaudio of this version wants the one torch that it was built for."""
+        have = torch_key(version)
+        rule = None if have is None else self._companion_rule(package, have)
+        return rule is not None and rule["torch"] == "=="
+
     def _companion_rule(self, package: str, have: tuple[int, int, int]) -> Optional[Mapping[str, Any]]:
         """The latest rule of the package that is in force for its version."""
         found = None

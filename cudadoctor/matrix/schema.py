@@ -412,6 +412,20 @@ def _check_tables(name: str, data: Mapping[str, Any], tables: Mapping[str, Mappi
             yield f"{name}: [sources] {key!r} is used by no row"
 
 
+def check_rows(name: str, data: Mapping[str, Any], columns: Mapping[str, Column]) -> Iterator[str]:
+    """The same for the rows of a compiled section, whose groups have been dissolved."""
+    sources = data.get("sources", {})
+    for number, row in enumerate(data.get("rows", ()), 1):
+        where = f"{name}: {_title(row) or number}"
+        yield from _check_row(where, row, columns)
+        keys = _keys(row.get("source")) if isinstance(row, dict) else []
+        if not keys:
+            yield f"{where}: has no source"
+        for key in keys:
+            if key not in sources:
+                yield f"{where}: source {key!r} is not in [sources]"
+
+
 def _check_row(where: str, row: Any, columns: Mapping[str, Column]) -> Iterator[str]:
     if not isinstance(row, dict):
         yield f"{where}: is not a table"
