@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-import re
 import struct
-import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import requests
+from bench.range_server import RangeServer
 from bench.wheels import torch_wheel
 
 from cudadoctor.actions.remote_wheel import RemoteError, RemoteWheel
@@ -32,101 +30,9 @@ def archive(**members: bytes) -> bytes:
 WHEEL = archive(first=NOISE, stored=NOISE[::-1], last=b"the end")
 
 
-class Server:
-    """One file on loopback. `fault` is what goes wrong from the request number `since` on (0 is the first), `times`
-    times."""
-
-    def __init__(self) -> None:
-        self.data = WHEEL
-        self.etag = '"a"'
-        self.fault, self.since, self.times = "", 0, 1000
-        self.asked: list[str] = []
-        self.hold = threading.Event()  # what a server that does not answer waits for
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                server.answer(self)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        class Quiet(ThreadingHTTPServer):
-            def handle_error(self, request: object, client_address: object) -> None:
-                pass  # clients that hang up are what is played here
-
-        self._http = Quiet(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
-
-    def url(self, user: str = "") -> str:
-        return f"http://{user}127.0.0.1:{self._http.server_port}/files/{NAME.replace('+', '%2B')}"
-
-    def close(self) -> None:
-        self.hold.set()
-        self._http.shutdown()
-        self._http.server_close()
-
-    def answer(self, to: BaseHTTPRequestHandler) -> None:
-        number, wanted = len(self.asked), to.headers.get("Range", "")
-        self.asked.append(wanted)
-        fault = self.fault if self.since <= number < self.since + self.times else ""
-        found = re.fullmatch(r"bytes=(\d*)-(\d+)", wanted)
-        assert found, "a request without a range would fetch the whole wheel"
-        data = self.data + b"more" if fault == "another size" else self.data
-        if found.group(1):
-            first, last = int(found.group(1)), min(int(found.group(2)), len(data) - 1)
-        else:
-            first, last = max(0, len(data) - int(found.group(2))), len(data) - 1
-        if fault == "elsewhere":
-            first, last = (first - 1, last - 1) if first else (1, last + 1)
-        body = data[first : last + 1]
-        headers = {
-            "Content-Range": f"bytes {first}-{last}/{len(data)}",
-            "Content-Length": str(len(body)),
-            "ETag": '"b"' if fault == "another tag" else self.etag,
-        }
-        status = 206
-        if fault == "no answer":
-            self.hold.wait(20)
-        elif fault.isdigit():
-            status, body, headers = int(fault), b"no", {"Content-Length": "2"}
-        elif fault == "portal":
-            status, body = 200, b"<html>Please log in</html>"
-            headers = {"Content-Length": str(len(body)), "Content-Type": "text/html"}
-        elif fault == "whole":
-            status, body, headers = 200, self.data, {"Content-Length": str(len(self.data))}
-        elif fault == "no range said":
-            del headers["Content-Range"]
-        elif fault == "size not said":
-            headers["Content-Range"] = f"bytes {first}-{last}/*"
-        elif fault == "packed":
-            headers["Content-Encoding"] = "gzip"
-        to.send_response(status)
-        for name, value in headers.items():
-            to.send_header(name, value)
-        to.end_headers()
-        try:
-            if fault == "cut off":
-                to.wfile.write(body[: len(body) // 2])
-                to.close_connection = True
-            elif fault == "trickle":
-                for byte in body[:100]:
-                    to.wfile.write(bytes([byte]))
-                    if self.hold.wait(0.05):
-                        break
-                to.close_connection = True
-            else:
-                to.wfile.write(body)
-        except OSError:
-            to.close_connection = True  # the other side has heard enough
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
+def server() -> Iterator[RangeServer]:
+    server = RangeServer(NAME, WHEEL)
     yield server
     server.close()
 
@@ -138,7 +44,7 @@ def session() -> Iterator[requests.Session]:
         yield session
 
 
-def test_members_are_read_without_the_rest(server: Server, session: requests.Session) -> None:
+def test_members_are_read_without_the_rest(server: RangeServer, session: requests.Session) -> None:
     wheel = RemoteWheel(session, server.url())
     assert wheel.names() == ["first", "stored", "last"]
     assert wheel.size == len(WHEEL)
@@ -152,7 +58,7 @@ def test_members_are_read_without_the_rest(server: Server, session: requests.Ses
     assert wheel.fetched < 2 * len(WHEEL)
 
 
-def test_a_real_wheel_s_layout(server: Server, session: requests.Session) -> None:
+def test_a_real_wheel_s_layout(server: RangeServer, session: requests.Session) -> None:
     server.data = torch_wheel("2.14.1", "cu126", python="3.12").data
     wheel = RemoteWheel(session, server.url())
     (metadata,) = (name for name in wheel.names() if name.endswith(".dist-info/METADATA"))
@@ -163,7 +69,7 @@ def test_a_real_wheel_s_layout(server: Server, session: requests.Session) -> Non
 
 
 @pytest.mark.parametrize("name", ["first", "stored"])
-def test_a_part_of_a_member(server: Server, session: requests.Session, name: str) -> None:
+def test_a_part_of_a_member(server: RangeServer, session: requests.Session, name: str) -> None:
     whole = {"first": NOISE, "stored": NOISE[::-1]}[name]
     wheel = RemoteWheel(session, server.url())
     assert wheel.read_part(name, 100) == whole[:100]
@@ -174,7 +80,7 @@ def test_a_part_of_a_member(server: Server, session: requests.Session, name: str
     assert b"".join(wheel.pieces(name, 10_000)) == whole
 
 
-def test_a_connection_that_breaks_once_is_tried_again(server: Server, session: requests.Session) -> None:
+def test_a_connection_that_breaks_once_is_tried_again(server: RangeServer, session: requests.Session) -> None:
     server.fault, server.times = "cut off", 1
     wheel = RemoteWheel(session, server.url())
     server.since = len(server.asked)
@@ -200,7 +106,9 @@ def test_a_connection_that_breaks_once_is_tried_again(server: Server, session: r
     ],
 )
 @pytest.mark.parametrize("since", [0, 1], ids=["at once", "later"])
-def test_a_server_that_goes_wrong(server: Server, session: requests.Session, fault: str, said: str, since: int) -> None:
+def test_a_server_that_goes_wrong(
+    server: RangeServer, session: requests.Session, fault: str, said: str, since: int
+) -> None:
     server.fault, server.since = fault, since
     with pytest.raises(RemoteError) as raised:
         RemoteWheel(session, server.url(), timeout=(1.0, 0.5), deadline=1.0).read("first")
@@ -208,21 +116,21 @@ def test_a_server_that_goes_wrong(server: Server, session: requests.Session, fau
 
 
 @pytest.mark.parametrize("fault", ["another size", "another tag"])
-def test_a_file_that_changes_while_it_is_read(server: Server, session: requests.Session, fault: str) -> None:
+def test_a_file_that_changes_while_it_is_read(server: RangeServer, session: requests.Session, fault: str) -> None:
     server.fault, server.since = fault, 1
     wheel = RemoteWheel(session, server.url())
     with pytest.raises(RemoteError, match="the file changed while it was read"):
         wheel.read("first")
 
 
-def test_no_server_at_all(server: Server, session: requests.Session) -> None:
+def test_no_server_at_all(server: RangeServer, session: requests.Session) -> None:
     url = server.url()
     server.close()
     with pytest.raises(RemoteError, match="the connection failed or broke off"):
         RemoteWheel(session, url)
 
 
-def test_what_stands_in_the_address_is_not_shown(server: Server, session: requests.Session) -> None:
+def test_what_stands_in_the_address_is_not_shown(server: RangeServer, session: requests.Session) -> None:
     server.fault = "404"
     with pytest.raises(RemoteError) as raised:
         RemoteWheel(session, server.url("me:secret@") + "?token=secret#sha256=00")
@@ -242,19 +150,19 @@ def test_what_stands_in_the_address_is_not_shown(server: Server, session: reques
     ],
     ids=["a page", "without its end", "zeros", "without its start"],
 )
-def test_no_zip_file(server: Server, session: requests.Session, data: bytes, said: str) -> None:
+def test_no_zip_file(server: RangeServer, session: requests.Session, data: bytes, said: str) -> None:
     server.data = data
     with pytest.raises(RemoteError) as raised:
         RemoteWheel(session, server.url()).read("first")
     assert str(raised.value).startswith((f"{NAME}: {said}", f"{NAME}: first cannot be read"))
 
 
-def test_a_member_that_is_not_there(server: Server, session: requests.Session) -> None:
+def test_a_member_that_is_not_there(server: RangeServer, session: requests.Session) -> None:
     with pytest.raises(RemoteError, match=r"has no torch/version\.py"):
         RemoteWheel(session, server.url()).read("torch/version.py")
 
 
-def test_a_member_whose_bytes_are_damaged(server: Server, session: requests.Session) -> None:
+def test_a_member_whose_bytes_are_damaged(server: RangeServer, session: requests.Session) -> None:
     damaged = bytearray(WHEEL)
     place = WHEEL.index(NOISE[::-1][:100])  # in the one that is stored: nothing but its checksum can tell
     damaged[place] ^= 1
@@ -269,7 +177,7 @@ def test_a_member_whose_bytes_are_damaged(server: Server, session: requests.Sess
     ids=["encrypted", "packed by another method"],
 )
 def test_a_member_that_cannot_be_unpacked(
-    server: Server, session: requests.Session, offset: int, value: int, said: str
+    server: RangeServer, session: requests.Session, offset: int, value: int, said: str
 ) -> None:
     data = bytearray(archive(only=b"x" * 100))
     for start, at in ((data.index(b"PK\1\2"), offset), (0, offset - 2)):
@@ -279,14 +187,14 @@ def test_a_member_that_cannot_be_unpacked(
         RemoteWheel(session, server.url()).read("only")
 
 
-def test_a_member_that_is_too_long(server: Server, session: requests.Session) -> None:
+def test_a_member_that_is_too_long(server: RangeServer, session: requests.Session) -> None:
     server.data = archive(bomb=b"\0" * 3_000_000)
     wheel = RemoteWheel(session, server.url())
     with pytest.raises(RemoteError, match="bomb has 3000000 bytes, more than the 1000000 that are read"):
         wheel.read("bomb", most=1_000_000)
 
 
-def test_no_more_is_fetched_than_allowed(server: Server, session: requests.Session) -> None:
+def test_no_more_is_fetched_than_allowed(server: RangeServer, session: requests.Session) -> None:
     server.data = archive(stored=NOISE * 3)
     wheel = RemoteWheel(session, server.url(), most=1 << 20)
     with pytest.raises(RemoteError, match="more than 1 MiB of it would have to be fetched"):
@@ -294,7 +202,7 @@ def test_no_more_is_fetched_than_allowed(server: Server, session: requests.Sessi
     assert wheel.fetched <= 1 << 20
 
 
-def test_an_empty_file(server: Server, session: requests.Session) -> None:
+def test_an_empty_file(server: RangeServer, session: requests.Session) -> None:
     server.fault = "416"  # what servers answer when a range is asked of nothing
     with pytest.raises(RemoteError, match="the server answered 416"):
         RemoteWheel(session, server.url())
