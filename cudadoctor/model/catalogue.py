@@ -7,9 +7,10 @@ are integers, versions are the original strings. `list[dict]` values list the ke
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from cudadoctor.model.fact import Facts, ParseError, no_number
+from cudadoctor.model.record import NamedTuple
 
 
 class FactSpec(NamedTuple):
@@ -164,7 +165,15 @@ CATALOGUE: dict[str, FactSpec] = {
     "pip.index_url": FactSpec("str", "index that pip is configured for, without credentials; absent: PyPI"),
     "pip.extra_index_urls": FactSpec("list[str]", "extra indexes that pip is configured for, without credentials"),
     "pip.no_index": FactSpec("bool", "pip is told to use no index"),
+    "pip.find_links": FactSpec("list[str]", "pages and folders of wheels that pip looks in as well, without credentials"),
+    "pip.constraints": FactSpec("list[str]", "constraint files that pip is configured for"),
+    "pip.constraint_pins": FactSpec("list[str]", "what these files say of torch and of what it requires, as torch==2.6.0"),
+    "pip.require_virtualenv": FactSpec("bool", "pip is told to install into virtual environments only"),
+    "pip.user": FactSpec("bool", "pip is told to install into the user's own folder"),
+    "pip.target": FactSpec("str", "folder that pip is told to install into; absent: the environment"),
     "pip.configured_by": FactSpec("list[str]", "files and variables that say so"),
+    "uv.torch_backend": FactSpec("str", "backend that uv takes torch for whatever index is named; absent: none is set"),
+    "uv.exclude_newer": FactSpec("str", "day after which uv takes nothing, nor anything without a date; absent: none is set"),
     # -- packages -------------------------------------------------------------------------------------------------
     "package.{name}.version": FactSpec("str", "version of an installed package that matters to CUDA (normalised name)"),
     "package.{name}.location": FactSpec("str", "folder in which it is installed"),
@@ -210,6 +219,9 @@ CATALOGUE: dict[str, FactSpec] = {
     "disk.environment_writable": FactSpec("bool", "the user may write there"),
     "disk.temporary_free": FactSpec("int", "free room where temporary files go", "bytes"),
     "disk.temporary_path": FactSpec("str", "where temporary files go"),
+    "disk.cache_free": FactSpec("int", "free room where pip keeps what it downloads", "bytes"),
+    "disk.cache_path": FactSpec("str", "where pip keeps what it downloads"),
+    "disk.working_free": FactSpec("int", "free room in the working folder", "bytes"),
     "disk.kind": FactSpec("str", "kind of the disk under the working folder: nvme, ssd, hdd, network, memory, virtual"),
     "disk.filesystem": FactSpec("str", "file system of the working folder"),
     # -- Windows ----------------------------------------------------------------------------------------------------
