@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 else:
     from operator import itemgetter
 
+    try:
+        from _collections import _tuplegetter  # what collections.namedtuple reads its fields with
+    except ImportError:
+
+        def _tuplegetter(number: int, doc: str) -> property:
+            return property(itemgetter(number), doc=doc)
+
+    _make = tuple.__new__
+
     class NamedTuple(tuple):
         _fields: tuple[str, ...] = ()
         _field_defaults: ClassVar[dict[str, Any]] = {}
@@ -24,20 +33,12 @@ else:
             own = cls.__dict__
             cls._field_defaults = {name: own[name] for name in fields if name in own}
             for number, name in enumerate(fields):
-                setattr(cls, name, property(itemgetter(number)))
+                setattr(cls, name, _tuplegetter(number, ""))
 
         def __new__(cls, *values: Any, **named: Any) -> NamedTuple:
-            fields = cls._fields
-            if named or len(values) != len(fields):
-                if len(values) > len(fields):
-                    raise TypeError(f"{cls.__name__} has {len(fields)} fields, {len(values)} values were given")
-                rest = fields[len(values) :]
-                missing = [name for name in rest if name not in named and name not in cls._field_defaults]
-                surplus = [name for name in named if name not in rest]
-                if missing or surplus:
-                    raise TypeError(f"{cls.__name__}: missing {missing}, surplus {surplus}")
-                values += tuple(named[name] if name in named else cls._field_defaults[name] for name in rest)
-            return tuple.__new__(cls, values)
+            if named or len(values) != len(cls._fields):
+                values += _rest(cls, values, named)
+            return _make(cls, values)
 
         def __getnewargs__(self) -> tuple[Any, ...]:
             return tuple(self)
@@ -49,4 +50,23 @@ else:
             return dict(zip(self._fields, self))
 
         def _replace(self, **changes: Any) -> NamedTuple:
-            return type(self)(**{**self._asdict(), **changes})
+            replaced = _make(type(self), map(changes.pop, self._fields, self))
+            if changes:
+                raise TypeError(f"{type(self).__name__} has no {', '.join(changes)}")
+            return replaced
+
+    def _rest(cls: type[NamedTuple], values: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """What the fields hold that no value was given for by its place: what was given by name, or the default."""
+        fields = cls._fields[len(values) :]
+        given = {**cls._field_defaults, **named}
+        try:
+            rest = tuple([given[name] for name in fields])
+        except KeyError:
+            missing = [name for name in fields if name not in given]
+            raise TypeError(f"{cls.__name__}: missing {missing}") from None
+        if len(values) > len(cls._fields):
+            raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, {len(values)} values were given")
+        surplus = named.keys() - fields
+        if surplus:
+            raise TypeError(f"{cls.__name__}: surplus {sorted(surplus)}")
+        return rest

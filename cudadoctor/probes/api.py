@@ -28,9 +28,10 @@ a module survives it, and its facts' values must be plain data (what JSON can sa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 from cudadoctor.model.fact import Fact
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.system.port import System
 
 LINUX = "linux"

@@ -8,9 +8,10 @@ stands beside a second one, as a rule the mounts: a container's root is layered,
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.procfs import Mount, mount_of, parse_environ, parse_mountinfo
 from cudadoctor.probes.api import LINUX, Probe
 from cudadoctor.system.port import System

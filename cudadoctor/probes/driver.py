@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from cudadoctor.model.catalogue import MOST_GPUS
 from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.digits import is_digits
 from cudadoctor.parse.versions import cuda_from_int
 from cudadoctor.probes.api import EVERYWHERE, Probe

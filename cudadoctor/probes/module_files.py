@@ -11,9 +11,10 @@ DKMS is read from its tree, which needs no root and no program:
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.probes.api import LINUX, Probe
 from cudadoctor.probes.kernel import MODULES
 from cudadoctor.system.port import System

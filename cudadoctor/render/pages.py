@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from cudadoctor.model import Rule
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.render.json_report import dump
 from cudadoctor.render.style import Style, clean, columns, wrap
 

@@ -21,12 +21,13 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.surroundings import in_container, in_wsl, on_jetson
 from cudadoctor.matrix import numbers
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(

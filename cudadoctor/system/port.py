@@ -10,9 +10,15 @@ Paths are texts of the examined machine's system, never `pathlib` objects: a Win
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, NamedTuple, Optional, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
 from cudadoctor.model.fact import Fact
+from cudadoctor.model.record import NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object  # nobody asks at run time whether something is one, and each takes long to define
 
 T = TypeVar("T")
 
@@ -62,7 +68,6 @@ class RandomReader(Protocol):
 
     def read_at(self, offset: int, length: int) -> bytes:
         """The bytes there, fewer at the end of the file. Raises `OSError` when the piece cannot be read."""
-        ...
 
 
 class RunningProgram(Protocol):
@@ -71,7 +76,6 @@ class RunningProgram(Protocol):
     def result(self, within: Optional[float] = None) -> Fact[ProgramResult]:
         """Waits until it ends, its deadline passes or `within` seconds from now are over; then it is stopped. Absent:
         there is no such program."""
-        ...
 
 
 class RunningQuery(Protocol):
@@ -79,7 +83,6 @@ class RunningQuery(Protocol):
 
     def result(self) -> Fact[Any]:
         """Waits for the answer or the deadline; a hang is unknown, with a reason that begins with `timed out`."""
-        ...
 
 
 class Ended:
@@ -104,21 +107,17 @@ class System(Protocol):
     @property
     def asked_python(self) -> Optional[str]:
         """The interpreter that the person asked to look at (`--python`), or None."""
-        ...
 
     def once(self, question: Callable[[System], T]) -> T:
         """The answer to a question that several probes ask (which interpreter is the patient's?), worked out once."""
-        ...
 
     def machine(self) -> Fact[str]:
         """Processor architecture as the system calls it (x86_64, AMD64, aarch64, arm64)."""
-        ...
 
     def kernel_release(self) -> Fact[str]: ...
 
     def libc(self) -> Fact[tuple[str, str]]:
         """Name and version of the C library: ("glibc", "2.36") or ("musl", "")."""
-        ...
 
     def today(self) -> Fact[str]: ...
 
@@ -126,11 +125,9 @@ class System(Protocol):
 
     def limit(self, name: str) -> Fact[int]:
         """Soft resource limit `nofile`, `memlock` or `as`; absent: unlimited."""
-        ...
 
     def variable(self, name: str) -> Fact[str]:
         """An environment variable; absent: not set (an empty one is known and empty)."""
-        ...
 
     def variable_names(self) -> Fact[list[str]]: ...
 
@@ -138,11 +135,9 @@ class System(Protocol):
 
     def own_interpreter(self) -> Fact[Mapping[str, str]]:
         """The interpreter that runs cudadoctor: executable, prefix, base_prefix, version."""
-        ...
 
     def read_text(self, path: str, limit: int = 1 << 20) -> Fact[str]:
         """A text file, decoded without loss of ASCII; at most `limit` bytes of it."""
-        ...
 
     def read_bytes(self, path: str, limit: int = 1 << 20) -> Fact[bytes]: ...
 
@@ -150,17 +145,14 @@ class System(Protocol):
 
     def list_folder(self, path: str) -> Fact[list[str]]:
         """Names in a folder, sorted."""
-        ...
 
     def status(self, path: str) -> Fact[FileStatus]: ...
 
     def link_target(self, path: str) -> Fact[str]:
         """What the symbolic link says, unresolved; absent: no such path or no link."""
-        ...
 
     def real_path(self, path: str) -> Fact[str]:
         """The path with all links resolved; absent: it leads nowhere."""
-        ...
 
     def disk_usage(self, path: str) -> Fact[DiskUsage]: ...
 
@@ -169,57 +161,45 @@ class System(Protocol):
     def which(self, program: str) -> Fact[str]:
         """Where PATH finds a program (Windows: with its endings); absent: nowhere. Without PATH, the system's own
         folders; entries of PATH that are no absolute path are passed over."""
-        ...
 
     def start(
         self, argv: Sequence[str], timeout: float, environment: Optional[Mapping[str, str]] = None
     ) -> RunningProgram:
         """Starts a program with no input, in the C locale. `timeout` is in seconds and never reaches past the run's
         deadline; `environment` adds to ours."""
-        ...
 
     def run(
         self, argv: Sequence[str], timeout: float, environment: Optional[Mapping[str, str]] = None
     ) -> Fact[ProgramResult]:
         """`start(...).result()`."""
-        ...
 
     def cached_libraries(self, names: Sequence[str]) -> Fact[dict[str, list[str]]]:
         """Paths that the loader's cache (`/etc/ld.so.cache`) has for these library names and this machine's
         architecture, in the loader's order; an empty list: none. Absent: there is no cache, as with musl."""
-        ...
 
     def nvml_library(self) -> Fact[str]:
         """Path of the NVML library that the loader would find; absent: there is none, and no use in asking NVML."""
-        ...
 
     def start_nvml(self, library: str, timeout: float) -> RunningQuery:
         """Asks NVML everything at once through nvidia-ml-py, in a process of its own; see `system.nvml` for the shape
         of the answer. `library` is what `nvml_library` gave."""
-        ...
 
     def registry_value(self, key: str, name: str) -> Fact[Any]:
         """A value of the Windows registry (`HKLM\\SYSTEM\\...`): text, int or list of texts; absent: not there."""
-        ...
 
     def registry_keys(self, key: str) -> Fact[list[str]]:
         """Names of the keys under a key of the Windows registry."""
-        ...
 
     def windows_call(self, name: str) -> Fact[Mapping[str, Any]]:
         """A Windows call by name: `memory` (GlobalMemoryStatusEx, bytes), `power_scheme` (the active scheme's GUID,
         name and personality), `power_overlay`, `power_status` (battery), `version` (build, edition)."""
-        ...
 
     def remaining(self) -> float:
         """Seconds until the run's deadline."""
-        ...
 
     def take_notes(self) -> Any:
         """What a recording system was answered since the last call, as plain data; None for the others. Probes run in
         processes of their own, and their notes travel back with their facts."""
-        ...
 
     def add_notes(self, notes: Any) -> None:
         """Takes what `take_notes` gave in another process."""
-        ...

@@ -17,8 +17,10 @@ import marshal
 import os
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 from weakref import WeakSet
+
+from cudadoctor.model.record import NamedTuple
 
 # How long we look for the end of a process that was killed. It needs a few milliseconds, or it cannot be killed.
 KILL_GRACE = 0.25
@@ -124,9 +126,7 @@ class Worker:
         """Closes the account of the task at hand and sees to it that the next one runs."""
         task = self._tasks[self._next]
         now = time.monotonic()
-        finished = Finished(
-            task.name, self._progress if failure else value, failure, timed_out, now - self._begun
-        )
+        finished = Finished(task.name, self._progress if failure else value, failure, timed_out, now - self._begun)
         self._next += 1
         self._begun = now
         self._progress = None
@@ -242,7 +242,6 @@ class Worker:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
