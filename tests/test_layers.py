@@ -17,6 +17,7 @@ ROOT = Path(cudadoctor.__file__).parent
 # Each layer may import itself and those to its left.
 ORDER = ("model", "parse", "matrix", "derive", "resolve", "rules", "diagnose", "plan", "render")
 MAY_IMPORT: dict[str, set[str]] = {layer: set(ORDER[: place + 1]) for place, layer in enumerate(ORDER)}
+MAY_IMPORT["reports"] = {"model", "parse", "matrix", "reports"}
 MAY_IMPORT["system"] = {"model", "parse", "system"}
 MAY_IMPORT["probes"] = {"model", "parse", "system", "probes"}
 MAY_IMPORT["actions"] = {*ORDER[:-1], "system", "probes", "actions"}
@@ -26,7 +27,7 @@ MAY_IMPORT["testing"] = {*ORDER, "system", "probes", "testing"}
 MAY_IMPORT["__main__"] = {"cli"}
 MAY_IMPORT["__init__"] = set()
 
-PURE = ORDER
+PURE = (*ORDER, "reports")
 THE_WORLD = {
     "os", "io", "subprocess", "socket", "pathlib", "platform", "shutil", "ctypes", "tempfile", "urllib", "requests",
     "glob", "multiprocessing", "threading", "signal", "winreg", "getpass", "pwd", "http", "pynvml", "distro",

@@ -1,0 +1,51 @@
+"""From pasted texts to the facts of one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cudadoctor.matrix import Matrix
+from cudadoctor.model import Facts
+from cudadoctor.model.record import NamedTuple
+from cudadoctor.reports.blocks import Block
+from cudadoctor.reports.merge import merged
+from cudadoctor.reports.readers import readers
+from cudadoctor.reports.text import Text
+from cudadoctor.reports.triggers import Triggers
+
+
+class Recognised(NamedTuple):
+    """One block as a person is told of it: lines count from 1. `used` is False for another machine's output."""
+
+    text: str
+    kind: str
+    first: int
+    last: int
+    used: bool = True
+
+
+class Reading(NamedTuple):
+    """What was read. `notes` say what was passed over and why, and where the text contradicts itself."""
+
+    facts: Facts
+    recognised: tuple[Recognised, ...]
+    notes: tuple[str, ...]
+
+
+def read_report(texts: Sequence[tuple[str, bytes | str]], matrix: Matrix) -> Reading:
+    """Reads (name, content) pairs, in the order in which they were given; a later text counts as later."""
+    modules = {module.__name__: module for module in readers()}
+    triggers = Triggers({name: module.TRIGGERS for name, module in modules.items()})
+    found: list[tuple[Text, Block]] = []
+    for name, content in texts:
+        text = Text(name, content)
+        hits = triggers.find(text)
+        blocks = [block for owner, lines in hits.items() for block in modules[owner].read(text, lines, matrix)]
+        blocks.sort(key=lambda block: (block.first, block.last))
+        found += [(text, block) for block in blocks]
+    facts, used, notes = merged(found, matrix)
+    recognised = tuple(
+        Recognised(text.name, block.kind, text.number(block.first), text.number(block.last), use)
+        for (text, block), use in zip(found, used)
+    )
+    return Reading(facts, recognised, notes)

@@ -1,0 +1,120 @@
+r"""A pasted text as numbered lines, each freed of what the way of pasting has put around it.
+
+    > | NVIDIA-SMI 550.54 ...                a quotation mark
+    2026-03-10T09:15:02.12Z | NVIDIA-SMI     a log's time
+    trainer-1  | RuntimeError: ...           docker compose
+    "| NVIDIA-SMI 550.54 ...\n",             a notebook's JSON
+    \x1b[4m\tGPU0\x1b[0m, [4m GPU0[0m        colours, also where the escape has got lost
+    &gt;&gt;&gt; torch.cuda                  HTML
+
+Lines are cleaned when they are asked for: of a log of twenty megabytes only few are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+from cudadoctor.parse.decode import decode, plain_lines, strip_ansi
+
+# No line that a program prints about a GPU is longer; a line beyond it is data (a notebook's picture, a core dump).
+LONGEST = 100_000
+
+
+class Text:
+    """One pasted text. Lines count from 0 here; `number(i)` is what a person calls line i."""
+
+    def __init__(self, name: str, content: bytes | str) -> None:
+        self.name = name
+        text = decode(content) if isinstance(content, bytes) else content.lstrip("\ufeff")
+        self._raw = plain_lines(text).split("\n")
+        self._clean: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __getitem__(self, index: int) -> str:
+        """Line `index` cleaned, without blanks at its end."""
+        found = self._clean.get(index)
+        if found is None:
+            found = self._clean[index] = clean(self._raw[index])
+        return found
+
+    def raw(self, index: int) -> str:
+        """Line `index` as it was pasted."""
+        return self._raw[index]
+
+    def number(self, index: int) -> int:
+        return index + 1
+
+    def lines(self, first: int, last: int) -> Iterator[tuple[int, str]]:
+        """(index, cleaned line) from `first` up to and with `last`, as far as the text goes."""
+        for index in range(max(first, 0), min(last + 1, len(self._raw))):
+            yield index, self[index]
+
+
+# Colours whose escape character a web form has dropped. A list index such as [0] is none: it has no m behind it.
+_LOST_ESCAPE = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3})*)?m(?![\w\]])|\[(?:0|1|4|7|3\d|9\d)(?:;\d{1,3})*m")
+_TAG = re.compile(r"</?(?:details|summary|pre|code|p|div|span|b|i|em|strong|table|tbody|tr|td|br)\b[^<>]{0,200}>", re.I)
+_QUOTE = re.compile(r"(?:>(?!>>)[ \t]?)+(?!>)")
+_DIFF = re.compile(r"[+](?=[|+] |\+-{3})")
+_TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"
+_PREFIX = re.compile(
+    "|".join(
+        (
+            rf"\d{{4}}-\d{{2}}-\d{{2}}[T ]{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?(?: +|$)",  # ISO time, as in CI logs
+            rf"[A-Z][a-z]{{2}} +\d{{1,2}} {_TIME} \S+ [\w.@/-]+(?:\[\d+\])?: ",  # the system log's
+            r"[\w.-]+-\d+ +\| ?",  # docker compose
+            r"remote: ",
+            r"\[(?:rank|default)?\d+\]: ?",  # torchrun
+            r"\([\w.-]+ pid=\d+(?:, ip=[\d.]+)?\) ",  # Ray, vLLM
+        )
+    )
+)
+_COMMENTED = re.compile(r"(?:#|//) (?=[|+]|\w+ version)")
+# A raw stream of docker's puts eight bytes before each line.
+_DOCKER_HEADER = re.compile(r"^[\x01\x02]\x00{0,3}.{0,4}?(?=[ -~]{4})")
+_NOTEBOOK = re.compile(r'\s*"(.*?)(?:\\n)?",?\s*$')
+
+
+def clean(raw: str) -> str:
+    """One line without the wrapping; never fails, and never makes a line longer than `LONGEST`."""
+    line = raw[:LONGEST]
+    if "\x1b" in line or "\x9b" in line:
+        line = strip_ansi(line)
+    if "[" in line and "m" in line:
+        line = _LOST_ESCAPE.sub("", line)
+    if "&" in line and ";" in line:
+        line = unescape(line)
+    if "<" in line and ">" in line:
+        line = _TAG.sub("", line)
+    if line[:1] in "\x01\x02" and line[:1]:
+        line = _DOCKER_HEADER.sub("", line)
+    line = line.replace("\u00a0", " ")
+    line = _unquoted(line)
+    stripped = line.lstrip()
+    if stripped.startswith('"') and stripped.rstrip().endswith(('\\n"', '\\n",', '|"', '|",')):
+        match = _NOTEBOOK.match(stripped)
+        if match:
+            line = match.group(1).replace('\\"', '"').replace("\\\\", "\\")
+    if "\\|" in line:
+        line = line.replace("\\|", "|")
+    for _ in range(3):
+        start = line.lstrip()
+        match = _PREFIX.match(start) or _COMMENTED.match(start) or _DIFF.match(start)
+        if not match:
+            break
+        line = start[match.end() :]
+    return line.rstrip()
+
+
+def _unquoted(line: str) -> str:
+    """Without a mail's or a forum's quotation marks; `>>> ` is Python's prompt and stays."""
+    start = line.lstrip()
+    if not start.startswith(">"):
+        return line
+    if start.startswith((">>> ", "> >>> ")) or start == ">>>":
+        return start[2:] if start.startswith("> ") else start
+    match = _QUOTE.match(start)
+    return start[match.end() :] if match else line
