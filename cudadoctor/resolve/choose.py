@@ -326,7 +326,8 @@ def _first_hard(judged: Sequence[Judged]) -> tuple[str, ...]:
 def _alternatives(
     judged: Sequence[Judged], best: Optional[Judged], need: Need, matrix: Matrix, driver: Optional[Driver]
 ) -> tuple[Choice, ...]:
-    """The newest torch of each variant that passes, the choice apart, then what was announced but never seen."""
+    """The newest torch of each variant that passes, the choice apart, and what was announced for a variant since, but
+    never seen."""
     found: dict[str, Judged] = {}
     unseen: dict[str, Judged] = {}
     for j in judged:  # newest first
@@ -338,8 +339,9 @@ def _alternatives(
             unseen.setdefault(j.build.variant, j)
     chosen = best.build if best is not None else None
     rows = [j for j in found.values() if j.build is not chosen]
-    newest = max((j.key[0] for j in found.values()), default=())
-    rows += [j for j in unseen.values() if j.key[0] > newest or j.build.variant not in found]
+    for variant, j in unseen.items():
+        if variant not in found or j.key[0] > found[variant].key[0]:
+            rows.append(j)
     rows.sort(key=lambda j: j.key, reverse=True)
     return tuple(_choice(j, need, matrix, (), driver) for j in rows)
 

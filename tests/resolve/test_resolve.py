@@ -278,9 +278,14 @@ def test_two_changes_together_where_no_single_one_helps() -> None:
 class TestAlternatives:
     def test_newest_of_each_variant(self) -> None:
         found = answer(machine("RTX 4090", driver="580.95.05"))
-        variants = [choice.variant for choice in found.alternatives]
+        variants = [choice.variant for choice in found.alternatives if choice.seen]
         assert len(variants) == len(set(variants))
         assert variants[:2] == ["cu130", "cu126"]
+
+    def test_a_newer_one_that_nobody_saw_stands_beside_the_newest_seen_of_its_variant(self) -> None:
+        found = answer(machine("RTX 4090", driver="580.95.05"))
+        of_cu130 = [(choice.version, choice.seen) for choice in found.alternatives if choice.variant == "cu130"]
+        assert of_cu130 == [("2.15.0+cu130", False), ("2.14.1+cu130", True)]
 
     def test_what_nobody_saw_is_an_alternative_and_no_choice(self) -> None:
         found = answer(windows("RTX 4090", driver="581.57"))
