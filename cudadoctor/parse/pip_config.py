@@ -26,22 +26,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Optional
 
 from cudadoctor.model.record import NamedTuple
 
 
 class IndexSettings(NamedTuple):
-    """What is set; empty or None for what is not. `no_index`: look at no index at all."""
+    """What is set; empty or None for what is not. `no_index`: look at no index at all; `user`: into the user's own
+    folder; `target`: into that folder."""
 
     index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     trusted_hosts: tuple[str, ...] = ()
-    no_index: bool = False
-    require_virtualenv: bool = False
-    break_system_packages: bool = False
-    user: bool = False
+    no_index: Optional[bool] = None
+    require_virtualenv: Optional[bool] = None
+    break_system_packages: Optional[bool] = None
+    user: Optional[bool] = None
     target: str | None = None
 
 
@@ -87,8 +89,9 @@ def _settings(values: Mapping[str, str]) -> IndexSettings:
     def words(name: str) -> tuple[str, ...]:
         return tuple(values.get(name, "").split())
 
-    def flag(name: str) -> bool:
-        return values.get(name, "").strip().lower() in ("1", "true", "yes", "on", "y", "t")
+    def flag(name: str) -> Optional[bool]:
+        value = values.get(name, "").strip().lower()
+        return None if not value else value in ("1", "true", "yes", "on", "y", "t")
 
     index = values.get("index-url", values.get("pypi-url", "")).strip()
     return IndexSettings(
@@ -151,6 +154,35 @@ def parse_uv_config(text: str) -> list[UvIndex]:
             indexes.extend(UvIndex(None, url, key == "index-url", False) for url in texts if url)
     close()
     return indexes
+
+
+def parse_uv_options(text: str) -> dict[str, str]:
+    """Settings with one text as their value, of uv.toml's top level and its [pip]: {"torch-backend": "cpu"}. Never
+    fails."""
+    options: dict[str, str] = {}
+    section = ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        header = re.match(r"\[{1,2}\s{0,4}([\w.-]{1,80})", line, re.ASCII)
+        if header:
+            section = header.group(1)
+            continue
+        found = re.match(r"([\w-]{1,60})\s{0,20}=\s{0,20}(?:\"([^\"]{0,200})\"|'([^']{0,200})')", line, re.ASCII)
+        if found and section in ("", "pip"):
+            options[found.group(1)] = found.group(2) or found.group(3) or ""
+    return options
+
+
+def parse_constraints(text: str) -> list[str]:
+    """The requirements of a constraints file, names normalized, without comments, options and markers. Never fails."""
+    found = []
+    for raw in text.splitlines():
+        line = re.split(r"(?:^|\s)#|;", raw, maxsplit=1)[0].strip()
+        match = re.match(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:\[[^\]]{0,200}\])?\s{0,20}([<>=!~@].{0,300})$", line)
+        if match:
+            name = re.sub(r"[-_.]+", "-", match.group(1)).lower()
+            found.append(name + re.sub(r"\s", "", match.group(2)))
+    return found
 
 
 def without_credentials(url: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Optional
 from cudadoctor.model.fact import Fact, known, unknown
 from cudadoctor.parse.procfs import Mount, mount_of, parse_mountinfo
 from cudadoctor.probes.api import EVERYWHERE, Probe
+from cudadoctor.probes.paths import home, paths
 from cudadoctor.probes.patient import patient
 from cudadoctor.system.port import System
 
@@ -26,7 +27,13 @@ _VIRTUAL_DISKS = ("virtual", "qemu", "vbox", "vmware", "msft", "google", "amazon
 
 
 def look(system: System) -> dict[str, Fact[Any]]:
-    facts = {**_environment(system), **_temporary(system)}
+    facts = {**_environment(system), **_temporary(system), **_cache(system)}
+    folder = system.working_folder()
+    facts["disk.working_free"] = (
+        system.disk_usage(folder.get()).map(lambda usage: usage.free)
+        if folder.is_known
+        else unknown(folder.reason or "there is none", folder.source)
+    )
     if system.platform == "linux":
         facts.update(_working_folder(system))
     return facts
@@ -73,6 +80,32 @@ def _temporary_folders(system: System) -> list[str]:
     else:
         usual = ["/tmp", "/var/tmp", "/usr/tmp"]
     return [path for path in [*named, *usual] if path]
+
+
+def _cache(system: System) -> dict[str, Fact[Any]]:
+    """Where pip keeps downloads, by its own rules: PIP_CACHE_DIR, else below the user's folder for caches. The room is
+    that of the nearest folder above it that is there."""
+    p = system.once(paths)
+    own = home(system)
+    folder = system.variable("PIP_CACHE_DIR").value
+    if not folder and p.is_windows:
+        local = system.variable("LOCALAPPDATA").value
+        folder = p.join(local, "pip", "Cache") if local else None
+    elif not folder and own:
+        usual = p.join(own, "Library", "Caches") if system.platform == "darwin" else p.join(own, ".cache")
+        folder = p.join(system.variable("XDG_CACHE_HOME").value or usual, "pip")
+    if not folder:
+        nothing: Fact[Any] = unknown("the user has no home", "$HOME")
+        return {"disk.cache_path": nothing, "disk.cache_free": nothing}
+    place = folder
+    for _ in range(4):
+        if not system.status(place).is_absent or not p.folder(place) or p.folder(place) == place:
+            break
+        place = p.folder(place)
+    return {
+        "disk.cache_path": known(folder, "pip's rules"),
+        "disk.cache_free": system.disk_usage(place).map(lambda usage: usage.free),
+    }
 
 
 # -- the working folder's disk ---------------------------------------------------------------------------------------
@@ -162,6 +195,9 @@ PROBE = Probe(
         "disk.environment_writable",
         "disk.temporary_free",
         "disk.temporary_path",
+        "disk.cache_free",
+        "disk.cache_path",
+        "disk.working_free",
         "disk.kind",
         "disk.filesystem",
     ),

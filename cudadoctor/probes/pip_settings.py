@@ -1,19 +1,24 @@
-"""From which indexes the patient's installer would take packages: pip's variables and files, or uv's.
+"""What the patient's installer is told beforehand (indexes, constraints, where to install): pip's variables and files,
+or uv's.
 
-uv is asked for its own settings where it is what installs: in an environment that it made and that holds no pip.
+The facts `pip.*` are uv's settings where uv is what installs: in an environment that it made and that holds no pip.
+What would turn an explicit `uv pip install` aside is in `uv.*`, whatever made the environment.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.pip_config import (
     IndexSettings,
+    parse_constraints,
     parse_pip_config,
     parse_pip_environment,
     parse_uv_config,
+    parse_uv_options,
     without_credentials,
 )
 from cudadoctor.probes.api import EVERYWHERE, Probe
@@ -22,10 +27,27 @@ from cudadoctor.probes.patient import patient
 from cudadoctor.probes.site_packages import has_package
 from cudadoctor.system.port import System
 
-_FACTS = ("pip.index_url", "pip.extra_index_urls", "pip.no_index", "pip.configured_by")
-
-_PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_PYPI_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX")
+_PIP_VARIABLES = (
+    "PIP_INDEX_URL",
+    "PIP_PYPI_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_NO_INDEX",
+    "PIP_FIND_LINKS",
+    "PIP_CONSTRAINT",
+    "PIP_REQUIRE_VIRTUALENV",
+    "PIP_USER",
+    "PIP_TARGET",
+)
 _NO_FILES = ("/dev/null", "nul", "NUL")
+
+# Option of uv -> its variable and its fact.
+_UV_OPTIONS = (
+    ("torch-backend", "UV_TORCH_BACKEND", "uv.torch_backend"),
+    ("exclude-newer", "UV_EXCLUDE_NEWER", "uv.exclude_newer"),
+)
+
+# Constraints of these packages decide whether a torch build can be installed.
+_CONSTRAINED = re.compile(r"(?:torch|torchvision|torchaudio|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)(?![a-z0-9.-])")
 
 
 class _Layer(NamedTuple):
@@ -40,28 +62,64 @@ def look(system: System) -> dict[str, Fact[Any]]:
     is_uv = chosen.is_known and chosen.get().made_by_uv and has_package(system, "pip").value is False
     layers, unreadable = _uv_layers(system) if is_uv else _pip_layers(system)
     where = "uv's settings" if is_uv else "pip's settings"
-    index: Fact[Any] = absent(where)
-    extra: Fact[Any] = known([], where)
-    no_index: Fact[Any] = known(False, where)
+    facts: dict[str, Fact[Any]] = {
+        "pip.index_url": absent(where),
+        "pip.extra_index_urls": known([], where),
+        "pip.no_index": known(False, where),
+        "pip.find_links": known([], where),
+        "pip.constraints": known([], where),
+        "pip.require_virtualenv": known(False, where),
+        "pip.user": known(False, where),
+        "pip.target": absent(where),
+    }
     if unreadable is not None:
-        index = extra = no_index = unknown(unreadable.reason, unreadable.source)
+        facts = dict.fromkeys(facts, unknown(unreadable.reason, unreadable.source))
     used = []
     for layer in layers:
-        settings = layer.settings
-        if settings.index_url:
-            index = known(without_credentials(settings.index_url), layer.source)
-        if settings.extra_index_urls:
-            extra = known([without_credentials(url) for url in settings.extra_index_urls], layer.source)
-        if settings.no_index:
-            no_index = known(True, layer.source)
-        if settings.index_url or settings.extra_index_urls or settings.no_index:
+        said = _said(layer.settings)
+        facts.update({name: known(value, layer.source) for name, value in said.items()})
+        if said:
             used.append(layer.source)
-    return {
-        "pip.index_url": index,
-        "pip.extra_index_urls": extra,
-        "pip.no_index": no_index,
-        "pip.configured_by": known(used, where),
-    }
+    facts["pip.configured_by"] = known(used, where)
+    facts["pip.constraint_pins"] = _constraint_pins(system, facts["pip.constraints"])
+    facts.update(_uv_options(system))
+    return facts
+
+
+def _said(settings: IndexSettings) -> dict[str, Any]:
+    """The facts that one layer decides."""
+    said: dict[str, Any] = {}
+    if settings.index_url:
+        said["pip.index_url"] = without_credentials(settings.index_url)
+    if settings.extra_index_urls:
+        said["pip.extra_index_urls"] = [without_credentials(url) for url in settings.extra_index_urls]
+    if settings.find_links:
+        said["pip.find_links"] = [without_credentials(url) for url in settings.find_links]
+    if settings.constraints:
+        said["pip.constraints"] = [without_credentials(path) for path in settings.constraints]
+    if settings.target:
+        said["pip.target"] = settings.target
+    # A stronger layer may take back what a weaker one says.
+    for name in ("no_index", "require_virtualenv", "user"):
+        value = getattr(settings, name)
+        if value is not None:
+            said[f"pip.{name}"] = value
+    return said
+
+
+def _constraint_pins(system: System, files: Fact[Any]) -> Fact[Any]:
+    """What the constraint files say of torch and of what it requires, one requirement a line."""
+    if not files.is_known:
+        return files
+    pins: list[str] = []
+    for file in files.get():
+        if "://" in file:
+            return unknown("a constraint file lies on a server", files.source)
+        text = system.read_text(file, 1 << 16)
+        if not text.is_known:
+            return unknown(text.reason or "there is no such file", file)
+        pins += [line for line in parse_constraints(text.get()) if _CONSTRAINED.match(line)]
+    return known(pins, files.source)
 
 
 # -- pip --------------------------------------------------------------------------------------------------------------
@@ -122,21 +180,22 @@ def _pip_files(system: System) -> list[str]:
 # -- uv ---------------------------------------------------------------------------------------------------------------
 
 
-def _uv_layers(system: System) -> tuple[list[_Layer], Optional[Fact[str]]]:
+def _uv_files(system: System) -> list[str]:
+    """Weakest first: for everybody, for the user."""
     p = system.once(paths)
     own = home(system)
-    files = []
     if p.is_windows:
-        files.append(p.join(system.variable("PROGRAMDATA").value or "C:\\ProgramData", "uv", "uv.toml"))
         roaming = system.variable("APPDATA").value
-        files += [p.join(roaming, "uv", "uv.toml")] if roaming else []
-    else:
-        files.append("/etc/uv/uv.toml")
-        config = system.variable("XDG_CONFIG_HOME").value or (p.join(own, ".config") if own else "")
-        files += [p.join(config, "uv", "uv.toml")] if config else []
+        of_all = p.join(system.variable("PROGRAMDATA").value or "C:\\ProgramData", "uv", "uv.toml")
+        return [of_all, *([p.join(roaming, "uv", "uv.toml")] if roaming else [])]
+    config = system.variable("XDG_CONFIG_HOME").value or (p.join(own, ".config") if own else "")
+    return ["/etc/uv/uv.toml", *([p.join(config, "uv", "uv.toml")] if config else [])]
+
+
+def _uv_layers(system: System) -> tuple[list[_Layer], Optional[Fact[str]]]:
     layers: list[_Layer] = []
     unreadable: Optional[Fact[str]] = None
-    for path in files:
+    for path in _uv_files(system):
         text = system.read_text(path, 1 << 16)
         if text.is_known:
             indexes = parse_uv_config(text.get())
@@ -158,10 +217,28 @@ def _uv_layers(system: System) -> tuple[list[_Layer], Optional[Fact[str]]]:
     return layers, unreadable
 
 
+def _uv_options(system: System) -> dict[str, Fact[Any]]:
+    """Settings of uv that its command line does not undo by naming an index."""
+    facts: dict[str, Fact[Any]] = {fact: absent("uv's settings") for _, _, fact in _UV_OPTIONS}
+    for path in _uv_files(system):
+        text = system.read_text(path, 1 << 16)
+        options = parse_uv_options(text.get()) if text.is_known else {}
+        for option, _, fact in _UV_OPTIONS:
+            if text.is_unknown:
+                facts[fact] = unknown(text.reason, text.source)
+            elif option in options:
+                facts[fact] = known(options[option], path)
+    for _, variable, fact in _UV_OPTIONS:
+        value = (system.variable(variable).value or "").strip()
+        if value:
+            facts[fact] = known(value, f"${variable}")
+    return facts
+
+
 def _address(index: str) -> str:
     """uv allows a name before the address: "pytorch=https://..."."""
     name, sign, address = index.partition("=")
     return address if sign and "/" not in name else index
 
 
-PROBE = Probe("pip_settings", EVERYWHERE, _FACTS, look)
+PROBE = Probe("pip_settings", EVERYWHERE, ("pip.*", "uv.torch_backend", "uv.exclude_newer"), look)

@@ -86,6 +86,8 @@ TEXT_PARSERS: list[Callable[[str], Any]] = [
     pip_config.parse_pip_config,
     lambda text: pip_config.parse_pip_environment({"PIP_INDEX_URL": text, text: text}),
     pip_config.parse_uv_config,
+    pip_config.parse_uv_options,
+    pip_config.parse_constraints,
     pip_config.without_credentials,
     pip_config.cuda_tag_of_url,
     procfs.parse_meminfo,

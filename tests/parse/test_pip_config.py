@@ -38,6 +38,7 @@ def test_pip_config() -> None:
         find_links=("/wheels",),
         constraints=("/etc/constraints.txt",),
         trusted_hosts=("one.example", "two.example"),
+        no_index=False,
         break_system_packages=True,
     )
 
@@ -70,6 +71,7 @@ def test_pip_environment() -> None:
         extra_index_urls=("https://two.example/simple", "https://three.example/simple"),
         no_index=True,
         require_virtualenv=True,
+        user=False,
         target="/opt/x",
     )
     assert pip_config.parse_pip_environment({"PATH": "/bin"}) == IndexSettings()
@@ -134,3 +136,35 @@ def test_without_credentials(url: str, shown: str) -> None:
 )
 def test_cuda_tag_of_url(url: str, tag: str | None) -> None:
     assert pip_config.cuda_tag_of_url(url) == tag
+
+
+def test_uv_options() -> None:
+    text = """
+torch-backend = "auto"
+exclude-newer = '2026-10-01'  # a comment
+native-tls = true
+[pip]
+torch-backend = "cpu"
+[tool.other]
+exclude-newer = "never"
+"""
+    assert pip_config.parse_uv_options(text) == {"torch-backend": "cpu", "exclude-newer": "2026-10-01"}
+
+
+def test_constraints() -> None:
+    text = """
+# nothing but these
+torch == 2.6.0    # the site's own
+Torch_Vision>=0.20,<0.22; python_version < "3.13"
+nvidia-cudnn-cu12[x]==9.1.0.70
+triton @ https://one.example/triton.whl
+-c other.txt
+--hash=sha256:00
+numpy
+"""
+    assert pip_config.parse_constraints(text) == [
+        "torch==2.6.0",
+        "torch-vision>=0.20,<0.22",
+        "nvidia-cudnn-cu12==9.1.0.70",
+        "triton@https://one.example/triton.whl",
+    ]

@@ -13,7 +13,7 @@ ROOT = Path(cudadoctor.__file__).parent
 
 
 def modules(package: str) -> dict[str, Path]:
-    """Every module of the package by its dotted name; a package's own file stands for nobody's import of a submodule."""
+    """Every module of the package by its dotted name."""
     found = {}
     for path in sorted((ROOT / package).rglob("*.py")):
         name = ".".join(("cudadoctor", *path.relative_to(ROOT).with_suffix("").parts))

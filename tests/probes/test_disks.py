@@ -162,3 +162,24 @@ def test_windows_says_its_temporary_folder() -> None:
     )
     facts = check(PROBE, system, {"disk.temporary_path": temp, "disk.temporary_free": 100 * GIB})
     assert "disk.kind" not in facts
+
+
+CACHES: list[tuple[str, dict[str, str], str]] = [
+    ("the usual one", {"HOME": "/home/me"}, "/home/me/.cache/pip"),
+    ("XDG's", {"HOME": "/home/me", "XDG_CACHE_HOME": "/scratch/me"}, "/scratch/me/pip"),
+    ("the one that pip is told", {"HOME": "/home/me", "PIP_CACHE_DIR": "/scratch/pip"}, "/scratch/pip"),
+]
+
+
+@pytest.mark.parametrize(("title", "variables", "path"), CACHES, ids=[case[0] for case in CACHES])
+def test_where_pip_keeps_what_it_downloads(title: str, variables: dict[str, str], path: str) -> None:
+    """The folder itself may not be there yet: the room is that of the disk on which it will be."""
+    disks = {"/home": {"total": 10 * GIB, "free": GIB}, "/scratch": {"total": 900 * GIB, "free": 700 * GIB}}
+    folders: dict[str, list[str]] = {"/home": ["me"], "/home/me": [], "/scratch": []}
+    system = machine(working_folder="/home/me", variables=variables, disks=disks, folders=folders)
+    free = GIB if path.startswith("/home") else 700 * GIB
+    check(PROBE, system, {"disk.cache_path": path, "disk.cache_free": free, "disk.working_free": GIB})
+
+
+def test_no_home_to_keep_downloads_in() -> None:
+    check(PROBE, machine(working_folder="/"), {"disk.cache_path": Unknown("home"), "disk.cache_free": Unknown()})

@@ -173,7 +173,67 @@ CASES: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
         in_uv({"files": {f"{site_of(VENV)}/pip/__init__.py": ""}}, PIP_INDEX_URL=MIRROR),
         {"index_url": MIRROR, "configured_by": ["$PIP_INDEX_URL"]},
     ),
+    (
+        "where to install, and into what",
+        in_venv(
+            config("/etc/pip.conf", "user = true", "require-virtualenv = yes", "find-links = /opt/wheels"),
+            PIP_USER="0",
+            PIP_TARGET="/opt/site",
+        ),
+        {
+            "user": False,
+            "require_virtualenv": True,
+            "target": "/opt/site",
+            "find_links": ["/opt/wheels"],
+            "configured_by": ["/etc/pip.conf", "$PIP_USER", "$PIP_TARGET"],
+        },
+    ),
+    (
+        "constraints, and what they say of torch",
+        in_venv(
+            {"files": {"/etc/pip/constraint.txt": ["torch==2.6.0a0+ecf3bae", "nvidia-cudnn-cu12==9.1"]}},
+            PIP_CONSTRAINT="/etc/pip/constraint.txt",
+        ),
+        {
+            "constraints": ["/etc/pip/constraint.txt"],
+            "constraint_pins": ["torch==2.6.0a0+ecf3bae", "nvidia-cudnn-cu12==9.1"],
+            "configured_by": ["$PIP_CONSTRAINT"],
+        },
+    ),
+    (
+        "constraints that lie on a server are not known",
+        in_venv(PIP_CONSTRAINT="https://me:s3cret@one.example/constraints.txt"),
+        {
+            "constraints": ["https://one.example/constraints.txt"],
+            "constraint_pins": Unknown("on a server"),
+        },
+    ),
 ]  # fmt: skip
+
+UV_CASES: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
+    ("uv is told nothing", in_venv(), {"torch_backend": ABSENT, "exclude_newer": ABSENT}),
+    (
+        "by its file, also where pip made the environment",
+        in_venv(
+            {
+                "files": {
+                    "/home/me/.config/uv/uv.toml": ['exclude-newer = "2026-10-01"', "[pip]", 'torch-backend = "cpu"']
+                }
+            }
+        ),
+        {"torch_backend": "cpu", "exclude_newer": "2026-10-01"},
+    ),
+    (
+        "variables are stronger",
+        in_uv({"files": {"/etc/uv/uv.toml": ['torch-backend = "cpu"']}}, UV_TORCH_BACKEND="auto"),
+        {"torch_backend": "auto", "exclude_newer": ABSENT},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("system", "expected"), [row[1:] for row in UV_CASES], ids=[row[0] for row in UV_CASES])
+def test_what_turns_uv_aside(system: ReplaySystem, expected: dict[str, Any]) -> None:
+    check(PROBE, system, {f"uv.{name}": value for name, value in expected.items()})
 
 
 @pytest.mark.parametrize(("system", "expected"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
