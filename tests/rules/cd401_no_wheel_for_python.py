@@ -19,6 +19,7 @@ CASES = [
     passes("torch is there, for a Python that the matrix does not know", linux().python("3.19.0")),
     passes("Python 3.12", FRESH, says="has wheels for Python 3.12"),
     passes("an old one has old releases", FRESH.python("3.8.18"), says="has wheels for Python 3.8"),
+    passes("and one that is older still", FRESH.python("3.6.9"), says="torch 1.10.2 has wheels for Python 3.6"),
     passes("the newest that has any", FRESH.python("3.15.0")),
     passes("free-threaded 3.14", free_threaded("3.14.0"), says="Python 3.14t"),
     passes("Windows", windows().no_torch()),
@@ -26,8 +27,8 @@ CASES = [
     passes("macOS", MAC),
     fails(
         "older than every wheel",
-        FRESH.python("3.6.9"),
-        says=["no torch release has a wheel for Python 3.6 on linux-x86_64", "only for 3.8 to 3.15"],
+        FRESH.python("3.5.2"),
+        says=["no torch release has a wheel for Python 3.5 on linux-x86_64", "only for 3.6 to 3.15"],
         severity="error",
         certainty="certain",
         blame="environment",
