@@ -7,7 +7,8 @@ examined machine (`case.derived(resolution)`).
 from __future__ import annotations
 
 from cudadoctor.derive.wheel import COMPANIONS
-from cudadoctor.resolve.choose import bounds, fitting_branch, resolve
+from cudadoctor.resolve.choose import resolve
+from cudadoctor.resolve.drivers import bounds, fitting_branch
 from cudadoctor.resolve.facts import need, resolution
 from cudadoctor.resolve.need import (
     Blocker,

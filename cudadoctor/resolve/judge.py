@@ -1,17 +1,24 @@
-"""What stands against one torch build on one machine, in the order in which it matters.
+"""What stands against each torch build on one machine, in the order in which it matters.
 
 GPU architecture first (the driver may be fine and `is_available()` True, and still nothing runs), the driver's floor by
 CUDA major second, then platform, Python and glibc, then what the person has and asked for.
+
+Whether something objects is worked out for every build, its sentence only for those that are shown: a machine is judged
+against some hundred builds, several times over for what would open a better one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Optional
 
-from cudadoctor.matrix import Build, Matrix, TorchRelease
+from cudadoctor.matrix import Build, Matrix, TorchRelease, Verdict
 from cudadoctor.matrix.versions import Numbers, numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies, split_local
+from cudadoctor.resolve import dependents
+from cudadoctor.resolve.companions import companion_version, wanted_companions
+from cudadoctor.resolve.drivers import Driver, serves
 from cudadoctor.resolve.need import (
     BY_COMPANION,
     BY_DRIVER,
@@ -22,181 +29,322 @@ from cudadoctor.resolve.need import (
     BY_PLATFORM,
     BY_PYTHON,
     BY_REQUEST,
+    Gpu,
     Need,
     Objection,
+    Pin,
 )
 
 # What a person or a package wishes, as against what the machine can: only these give way when nothing fits.
 SOFT = (BY_PIN, BY_COMPANION)
 
-
-class Driver(NamedTuple):
-    """The driver that builds are judged by. `is_expected`: not the one at work, but the one that will be."""
-
-    version: str
-    numbering: str
-    is_expected: bool = False
+RUNS = ("yes", "likely")
+NO_WISH = (0, 0)
 
 
-class Judged(NamedTuple):
-    """One build before one need. `likely`: it should run, on the driver's PTX compiler or on a list not seen whole."""
+class Candidate(NamedTuple):
+    """A build, its release, and the numbers that all machines compare. `key`: newer is greater, torch first, CUDA
+    second."""
 
     build: Build
     release: TorchRelease
-    objections: tuple[Objection, ...]
-    reasons: tuple[str, ...]
-    likely: bool
+    key: tuple[Numbers, Numbers]
+    glibc: Optional[Numbers]
+
+
+def candidates(matrix: Matrix, platform: str, cuda: bool) -> tuple[Candidate, ...]:
+    """Every build for a platform with (or without) CUDA, newest torch first and in a release the newest CUDA first."""
+
+    def make() -> tuple[Candidate, ...]:
+        return tuple(
+            Candidate(
+                build,
+                release,
+                (numbers(build.torch) or (), numbers(build.cuda or "0") or ()),
+                numbers(build.glibc) if build.glibc else None,
+            )
+            for release in matrix.torch_releases()
+            for build in reversed(release.builds(platform))
+            if (build.cuda is not None) == cuda
+        )
+
+    return matrix.once(f"candidates {platform} {cuda}", make)
+
+
+class Judged:
+    """One build before one need.
+
+    `sides` are those that object, each once; `hard_count` counts the objections that no wish can lift, `unmet` the
+    pins and the companions that the build cannot have. `likely`: it should run, on the driver's PTX compiler or on a
+    list not seen whole.
+    """
+
+    __slots__ = ("_objections", "build", "hard_count", "judge", "key", "likely", "release", "sides", "unmet")
+
+    def __init__(
+        self,
+        judge: Judge,
+        candidate: Candidate,
+        sides: Sequence[str],
+        hard_count: int,
+        unmet: tuple[int, int],
+        likely: bool,
+    ) -> None:
+        self.judge = judge
+        self.build, self.release, self.key, _ = candidate
+        self.sides = sides
+        self.hard_count = hard_count
+        self.unmet = unmet
+        self.likely = likely
+        self._objections: Optional[tuple[Objection, ...]] = None
+
+    @property
+    def objections(self) -> tuple[Objection, ...]:
+        if self._objections is None:
+            self._objections = tuple(self.judge.objections(self)) if self.sides else ()
+        return self._objections
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What speaks for the build, a line a subject."""
+        return tuple(self.judge.reasons(self))
 
     @property
     def hard(self) -> tuple[Objection, ...]:
         return tuple(o for o in self.objections if o.by not in SOFT)
 
     @property
-    def passes(self) -> bool:
-        return not self.hard
+    def soft(self) -> tuple[Objection, ...]:
+        return tuple(o for o in self.objections if o.by in SOFT)
 
     @property
-    def key(self) -> tuple[Numbers, Numbers]:
-        """Newer is greater: torch first, CUDA second."""
-        return numbers(self.build.torch) or (), numbers(self.build.cuda or "0") or ()
+    def passes(self) -> bool:
+        return not self.hard_count
 
-    def stands_only(self, *sides: str) -> bool:
-        """Whether nothing but these sides object."""
-        return all(o.by in sides for o in self.hard)
-
-
-def judge(build: Build, release: TorchRelease, need: Need, matrix: Matrix, driver: Optional[Driver]) -> Judged:
-    """Every objection to `build`. Without `driver` the driver rules nothing out."""
-    objections: list[Objection] = []
-    reasons: list[str] = []
-    likely = False
-    if build.cuda is not None:
-        likely = _judge_gpus(build, need, matrix, driver, objections, reasons)
-        _judge_driver(build, matrix, driver, objections, reasons)
-    _judge_python(build, need, objections, reasons)
-    _judge_glibc(build, need, objections, reasons)
-    _judge_wishes(build, release, need, matrix, objections)
-    if not build.seen:
-        text = "may not exist" if build.guessed else "announced, but not seen on an index"
-        objections.append(Objection(BY_INDEX, f"torch {build.torch} {build.variant}: {text}"))
-    return Judged(build, release, tuple(objections), tuple(reasons), likely)
+    def stands_only(self, side: str) -> bool:
+        """Whether nothing but this side objects, wishes apart."""
+        return all(by == side or by in SOFT for by in self.sides)
 
 
-def _judge_gpus(
-    build: Build, need: Need, matrix: Matrix, driver: Optional[Driver], objections: list[Objection], reasons: list[str]
-) -> bool:
-    likely = False
-    said: set[str] = set()
-    for gpu in need.gpus:
-        if gpu.capability is None:
-            continue
-        verdict = matrix.build_runs_on(
-            build, gpu.capability, driver.version if driver else None, driver.numbering if driver else None
+class Judge:
+    """One need and one driver before the builds of a platform, with CUDA or without. Without `driver` the driver rules
+    nothing out."""
+
+    def __init__(self, need: Need, matrix: Matrix, driver: Optional[Driver], cuda: bool = True) -> None:
+        self.need = need
+        self.matrix = matrix
+        self.driver = driver
+        self.rows = candidates(matrix, need.platform, cuda)
+        self.gpus = tuple(dict.fromkeys(Gpu(gpu.label, gpu.capability) for gpu in need.gpus if gpu.capability))
+        self.companions = wanted_companions(need)
+        self.partners = dependents.wanted(need, matrix)
+        self.asked = torch_specifier(need.torch)
+        self._has_wishes = bool(self.asked or need.variant or need.pins or self.companions or self.partners)
+        self._codes = [code(matrix, need.platform, gpu.capability or "", driver) for gpu in self.gpus] if cuda else []
+        self._served: Mapping[str, Verdict] = serves(driver, matrix) if cuda and driver is not None else {}
+        self._any_python = need.implementation == "CPython" and need.python_bits == 64
+        self._tag = need.python_tag
+        self._is_linux = need.platform.startswith("linux")
+        self._is_musl = self._is_linux and need.libc == "musl"
+        self._glibc = numbers(need.glibc) if need.glibc and self._is_linux else None
+        self._requested: dict[str, bool] = {}
+        self._pins: dict[tuple[str, Optional[str]], tuple[Pin, ...]] = {}
+
+    def __iter__(self) -> Iterator[Judged]:
+        """Every build, newest torch first and in a release the newest CUDA first."""
+        return (self._judge(place, candidate) for place, candidate in enumerate(self.rows))
+
+    def _judge(self, place: int, candidate: Candidate) -> Judged:
+        build = candidate.build
+        sides: list[str] = []
+        hard = 0
+        likely = False
+        for answers in self._codes:
+            answer = answers[place]
+            if answer == "likely":
+                likely = True
+            elif answer != "yes":
+                if not hard:
+                    sides.append(BY_GPU)
+                hard += 1
+        if self._served and self._served[build.cuda or ""].answer not in RUNS:
+            sides.append(BY_DRIVER)
+            hard += 1
+        if not self._any_python or (self._tag is not None and self._tag not in build.pythons):
+            sides.append(BY_PYTHON)
+            hard += 1
+        if self._is_musl:
+            sides.append(BY_PLATFORM)
+            hard += 1
+        elif self._glibc is not None and candidate.glibc is not None and self._glibc < candidate.glibc:
+            sides.append(BY_GLIBC)
+            hard += 1
+        unmet = NO_WISH
+        if self._has_wishes:
+            requests, unmet = self._wishes(build, candidate.release)
+            if requests:
+                sides.append(BY_REQUEST)
+                hard += requests
+            if unmet[0]:
+                sides.append(BY_PIN)
+            if unmet[1]:
+                sides.append(BY_COMPANION)
+        if not build.seen:
+            sides.append(BY_INDEX)
+            hard += 1
+        return Judged(self, candidate, sides, hard, unmet, likely)
+
+    def _wishes(self, build: Build, release: TorchRelease) -> tuple[int, tuple[int, int]]:
+        """How many requests, and how many pins and companions the build does not meet."""
+        requests = int(not self._is_asked(build)) + int(
+            self.need.variant is not None and build.variant != self.need.variant
         )
-        if verdict.answer in ("no", "unknown"):
-            objections.append(Objection(BY_GPU, f"{gpu.label}: {verdict.reason}"))
-            continue
-        likely = likely or verdict.answer == "likely"
-        line = f"GPU: {verdict.via} code runs on {gpu.label} (compute capability {gpu.capability})"
-        if verdict.answer == "likely":
-            line = f"GPU: {gpu.label}: {verdict.reason}"
-        if line not in said:
-            said.add(line)
-            reasons.append(line)
-    return likely
+        pins = len(self._unmet_pins(build)) if self.need.pins else 0
+        companions = sum(1 for name, _ in self._missing_companions(build, release))
+        companions += sum(1 for partner in self.partners if partner.release(build, self.need, self.matrix) is None)
+        return requests, (pins, companions)
 
+    def _is_asked(self, build: Build) -> bool:
+        if not self.asked:
+            return True
+        if build.torch not in self._requested:
+            self._requested[build.torch] = bool(satisfies(build.torch, self.asked))
+        return self._requested[build.torch]
 
-def _judge_driver(
-    build: Build, matrix: Matrix, driver: Optional[Driver], objections: list[Objection], reasons: list[str]
-) -> None:
-    if build.cuda is None or driver is None:
-        return
-    verdict = matrix.driver_serves(driver.version, driver.numbering, build.cuda)
-    if verdict.answer in ("no", "unknown"):
-        objections.append(Objection(BY_DRIVER, verdict.reason, verdict.needed))
-        return
-    floor = matrix.floor(int(build.cuda.partition(".")[0]), driver.numbering)
-    if floor is None:
-        reasons.append(f"driver: {verdict.reason}")
-    elif driver.is_expected:
-        reasons.append(f"driver: CUDA {build.cuda} needs {floor} or newer")
-    else:
-        major = build.cuda.partition(".")[0]
-        reasons.append(f"driver: {driver.version} serves every CUDA {major}.x ({floor} or newer does)")
+    def _unmet_pins(self, build: Build) -> tuple[Pin, ...]:
+        key = (build.torch, build.cuda)
+        if key not in self._pins:
+            self._pins[key] = tuple(pin for pin in self.need.pins if not dependents.holds(pin, build))
+        return self._pins[key]
 
+    def _missing_companions(self, build: Build, release: TorchRelease) -> Iterator[tuple[str, str]]:
+        for name, specifier in self.companions:
+            version = companion_version(name, build, release, self.matrix)
+            if version is None or (specifier and not satisfies(split_local(version).public, specifier)):
+                yield name, specifier
 
-def _judge_python(build: Build, need: Need, objections: list[Objection], reasons: list[str]) -> None:
-    if need.implementation != "CPython":
-        objections.append(Objection(BY_PYTHON, f"torch has wheels for CPython only, this is {need.implementation}"))
-        return
-    if need.python_bits != 64:
-        objections.append(
-            Objection(BY_PYTHON, f"this Python is a {need.python_bits}-bit one, torch has 64-bit wheels only")
-        )
-        return
-    tag = need.python_tag
-    if tag is None:
-        reasons.append(f"Python: not given; there are wheels for {', '.join(build.pythons)}")
-    elif not build.has_python(tag):
+    # -- in words ---------------------------------------------------------------------------------------------------
+
+    def objections(self, judged: Judged) -> Iterator[Objection]:
+        """Every objection to the build, in the order of `sides`."""
+        build, need = judged.build, self.need
+        for by in judged.sides:
+            if by == BY_GPU:
+                for gpu, verdict in self._code(build):
+                    if verdict.answer not in RUNS:
+                        yield Objection(by, f"{gpu.label}: {verdict.reason}")
+            elif by == BY_DRIVER:
+                verdict = self._served[build.cuda or ""]
+                yield Objection(by, verdict.reason, verdict.needed)
+            elif by == BY_PYTHON:
+                yield Objection(by, self._no_python(build))
+            elif by == BY_PLATFORM:
+                yield Objection(by, "this system's C library is musl; torch has wheels for glibc only")
+            elif by == BY_GLIBC:
+                reason = f"torch {build.torch} {build.variant} needs glibc {build.glibc} or newer, this is {need.glibc}"
+                yield Objection(by, reason, build.glibc)
+            elif by == BY_REQUEST:
+                if not self._is_asked(build):
+                    yield Objection(by, f"torch {build.torch} is not the {need.torch} that was asked for")
+                if need.variant is not None and build.variant != need.variant:
+                    yield Objection(by, f"{build.variant} is not the {need.variant} that was asked for")
+            elif by == BY_PIN:
+                for pin in self._unmet_pins(build):
+                    yield Objection(by, dependents.refusal(pin, build))
+            elif by == BY_COMPANION:
+                for name, specifier in self._missing_companions(build, judged.release):
+                    reason = f"no {name}{specifier} for torch {build.torch} {build.variant} was seen on the index"
+                    yield Objection(by, reason)
+                for partner in self.partners:
+                    if partner.release(build, need, self.matrix) is None:
+                        yield Objection(by, partner.refusal(build, need, self.matrix))
+            elif by == BY_INDEX:
+                text = "may not exist" if build.guessed else "announced, but not seen on an index"
+                yield Objection(by, f"torch {build.torch} {build.variant}: {text}")
+
+    def reasons(self, judged: Judged) -> Iterator[str]:
+        build = judged.build
+        if build.cuda is not None:
+            yield from self._gpu_reasons(build)
+            yield from self._driver_reasons(build)
+        if BY_PYTHON not in judged.sides:
+            tag = self.need.python_tag
+            if tag is None:
+                yield f"Python: not given; there are wheels for {', '.join(build.pythons)}"
+            else:
+                yield f"Python: there is a wheel for {tag}"
+        if self._is_linux and build.glibc is not None and not {BY_GLIBC, BY_PLATFORM} & set(judged.sides):
+            if self._glibc is None:
+                yield f"glibc: needs {build.glibc} or newer"
+            else:
+                yield f"glibc: {self.need.glibc} is {build.glibc} or newer"
+
+    def _gpu_reasons(self, build: Build) -> Iterator[str]:
+        for gpu, verdict in self._code(build):
+            if verdict.answer == "likely":
+                yield f"GPU: {gpu.label}: {verdict.reason}"
+            elif verdict.answer == "yes":
+                yield f"GPU: {verdict.via} code runs on {gpu.label} (compute capability {gpu.capability})"
+
+    def _driver_reasons(self, build: Build) -> Iterator[str]:
+        driver, major = self.driver, (build.cuda or "").partition(".")[0]
+        if driver is None or not major:
+            return
+        verdict = self._served[build.cuda or ""]
+        if verdict.answer not in RUNS:
+            return
+        floor = self.matrix.floor(int(major), driver.numbering)
+        if floor is None:
+            yield f"driver: {verdict.reason}"
+        elif driver.is_expected:
+            yield f"driver: CUDA {build.cuda} needs {floor} or newer"
+        else:
+            yield f"driver: {driver.version} serves every CUDA {major}.x ({floor} or newer does)"
+
+    def _code(self, build: Build) -> Iterator[tuple[Gpu, Verdict]]:
+        return ((gpu, _runs_on(self.matrix, build, gpu.capability or "", self.driver)) for gpu in self.gpus)
+
+    def _no_python(self, build: Build) -> str:
+        need = self.need
+        if need.implementation != "CPython":
+            return f"torch has wheels for CPython only, this is {need.implementation}"
+        if need.python_bits != 64:
+            return f"this Python is a {need.python_bits}-bit one, torch has 64-bit wheels only"
         has = ", ".join(build.pythons)
-        objections.append(
-            Objection(BY_PYTHON, f"torch {build.torch} {build.variant} has no wheel for Python {tag}: it has {has}")
+        return f"torch {build.torch} {build.variant} has no wheel for Python {need.python_tag}: it has {has}"
+
+
+def judge_all(need: Need, matrix: Matrix, driver: Optional[Driver], cuda: bool = True) -> list[Judged]:
+    """Every build for the platform before this need, newest torch first and in a release the newest CUDA first."""
+    return list(Judge(need, matrix, driver, cuda))
+
+
+def code(matrix: Matrix, platform: str, capability: str, driver: Optional[Driver]) -> tuple[str, ...]:
+    """Whether each candidate of a platform has code for that compute capability: yes, likely, no or unknown. The driver
+    matters for PTX only, and there by its branch."""
+    name = "none"
+    if driver is not None:
+        branch = matrix.once(
+            f"branch of {driver.version} {driver.numbering}", lambda: _branch(matrix, driver.version, driver.numbering)
         )
-    else:
-        reasons.append(f"Python: there is a wheel for {tag}")
+        name = branch or "unknown"
+
+    def make() -> tuple[str, ...]:
+        rows = candidates(matrix, platform, True)
+        return tuple(_runs_on(matrix, row.build, capability, driver).answer for row in rows)
+
+    return matrix.once(f"code {platform} {capability} {name}", make)
 
 
-def _judge_glibc(build: Build, need: Need, objections: list[Objection], reasons: list[str]) -> None:
-    if not need.platform.startswith("linux"):
-        return
-    if need.libc == "musl":
-        objections.append(Objection(BY_PLATFORM, "this system's C library is musl; torch has wheels for glibc only"))
-        return
-    if build.glibc is None:
-        return
-    have = numbers(need.glibc) if need.glibc else None
-    want = numbers(build.glibc) or ()
-    if have is None:
-        reasons.append(f"glibc: needs {build.glibc} or newer")
-    elif have < want:
-        objections.append(
-            Objection(BY_GLIBC, f"torch {build.torch} needs glibc {build.glibc}, this is {need.glibc}", build.glibc)
-        )
-    else:
-        reasons.append(f"glibc: {need.glibc} is {build.glibc} or newer")
+def _branch(matrix: Matrix, driver: str, numbering: str) -> str:
+    branch = matrix.branch_of(driver, numbering)
+    return "" if branch is None or branch.guessed else branch.name
 
 
-def _judge_wishes(build: Build, release: TorchRelease, need: Need, matrix: Matrix, objections: list[Objection]) -> None:
-    asked = torch_specifier(need.torch)
-    if asked and not satisfies(build.torch, asked):
-        objections.append(Objection(BY_REQUEST, f"torch {build.torch} is not the {need.torch} that was asked for"))
-    if need.variant is not None and build.variant != need.variant:
-        objections.append(Objection(BY_REQUEST, f"{build.variant} is not the {need.variant} that was asked for"))
-    for pin in need.pins:
-        # A package that does not fit the torch that is there has lost already: it may not dictate the next one.
-        if not satisfies(build.torch, pin.specifier):
-            objections.append(
-                Objection(BY_PIN, f"{pin.package} {pin.version} requires torch{pin.specifier}, this is {build.torch}")
-            )
-    for name in wanted_companions(need):
-        version = companion_version(name, build, release, matrix)
-        if version is None:
-            objections.append(
-                Objection(BY_COMPANION, f"no {name} for torch {build.torch} {build.variant} was seen on the index")
-            )
-    for name in need.partners:
-        if partner_version(name, build, matrix) is None:
-            objections.append(Objection(BY_COMPANION, f"no known {name} goes with torch {build.torch} {build.variant}"))
-
-
-def partner_version(name: str, build: Build, matrix: Matrix) -> Optional[str]:
-    """The newest known release of a package such as vllm that goes with `build`."""
-    for row in matrix.pins(name):
-        cuda = build.cuda or ""
-        fits = not row.cuda or cuda in row.cuda or cuda.partition(".")[0] in row.cuda
-        if fits and satisfies(build.torch, row.torch):
-            return row.version
-    return None
+def _runs_on(matrix: Matrix, build: Build, capability: str, driver: Optional[Driver]) -> Verdict:
+    if driver is None:
+        return matrix.build_runs_on(build, capability)
+    return matrix.build_runs_on(build, capability, driver.version, driver.numbering)
 
 
 def torch_specifier(asked: str) -> str:
@@ -209,32 +357,3 @@ def torch_specifier(asked: str) -> str:
     if parts is not None:
         return f"=={public}.*" if len(parts) < 3 else f"=={public}"
     return public
-
-
-def wanted_companions(need: Need) -> tuple[str, ...]:
-    """Companions that have to be there: those that are installed and those that were asked for."""
-    installed = tuple(name for name, _ in need.installed.companions) if need.installed else ()
-    return tuple(dict.fromkeys((*installed, *need.companions)))
-
-
-def companion_version(name: str, build: Build, release: TorchRelease, matrix: Matrix) -> Optional[str]:
-    """The version of torchvision or torchaudio that belongs to `build`, with its local part where it has one.
-
-    A companion that several torch releases share was built beside the first of them, for the variants of that time.
-    """
-    version = release.companions.get(name)
-    if version is None or not numbers(version):
-        return None
-    first = _first_release_with(name, version, matrix) or release
-    twin = first.build(build.variant, build.platform)
-    if twin is None or (not twin.seen and twin.torch != build.torch):
-        return None
-    tagged = twin.local is not None and name not in first.companions_untagged
-    return version + (f"+{twin.local}" if tagged else "")
-
-
-def _first_release_with(name: str, version: str, matrix: Matrix) -> Optional[TorchRelease]:
-    for release in reversed(matrix.torch_releases()):
-        if release.companions.get(name) == version:
-            return release
-    return None

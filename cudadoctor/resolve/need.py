@@ -65,11 +65,15 @@ class Installed(NamedTuple):
 
 
 class Pin(NamedTuple):
-    """What an installed package requires of torch: vllm 0.33.0 wants ==2.14.0."""
+    """What an installed package requires of torch: vllm 0.33.0 wants ==2.14.0. `cuda` are the CUDA versions that it has
+    binaries for ("12.6", or "12" for any 12.x; empty: not known). `built`: it was compiled for that torch, and requires
+    none by name."""
 
     package: str
     version: str
     specifier: str
+    cuda: tuple[str, ...] = ()
+    built: bool = False
 
 
 class Need(NamedTuple):
@@ -78,8 +82,9 @@ class Need(NamedTuple):
     `driver` is a version in the numbering of `numbering` (WSL counts as windows); `driver_state` is works, broken,
     none or unknown. `python` is "3.12" or None (not known: nothing is ruled out by it), `glibc` likewise. `torch` is
     what the person asks for ("2.7.*"; empty: nothing), `variant` a build that they ask for. `companions` (torchvision,
-    torchaudio) have to be there, `welcome` ones are taken where there are any; `partners` are packages that are tied to
-    torch releases (vllm). `keep` says that an installed torch keeps its version where it can.
+    torchaudio) have to be there, `welcome` ones are taken where there are any; `partners` are other packages that are
+    asked for, tied to torch releases (vllm) or to CUDA (jax). Companions and partners may name versions: "vllm<0.30".
+    `keep` says that an installed torch keeps its version where it can.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -127,7 +132,7 @@ class Choice(NamedTuple):
     `companions` maps names to versions with their local part. `replaces_by_name`: packages whose local version on the
     index is not known, so that a pin alone may leave another build of the same version in place. `certainty` is
     certain or likely. `assumes` says what was not known and is taken for granted. `partners` come from PyPI, after
-    torch.
+    torch. `sources` name where the numbers in `reasons` were read.
     """
 
     torch: str
@@ -150,6 +155,7 @@ class Choice(NamedTuple):
     nvidia: tuple[tuple[str, str], ...] = ()
     triton: Optional[str] = None
     partners: tuple[tuple[str, str], ...] = ()
+    sources: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
@@ -181,9 +187,11 @@ class Blocker(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A package of the environment that has to change for the choice. `have` is its version now, `to` the one to install
-    (None where none is known). `direction`: up, down, rebuild (the same or an unknown release, built for the chosen
-    torch) or away (no release is known that goes with it)."""
+    """A package of the environment that has to change for the choice.
+
+    `have` is its version now, `to` the one to install (None where none is known). `direction`: up, down, rebuild (the
+    same or an unknown release, built for the chosen torch) or away (no release is known that goes with it).
+    """
 
     package: str
     have: str
@@ -193,9 +201,11 @@ class Move(NamedTuple):
 
 
 class OtherWay(NamedTuple):
-    """Something else than the change that a blocker names, which opens a build as well. `kind` is "forward-compat":
-    NVIDIA's package of newer user libraries beside the old kernel driver. `needed` is the package's name, `change` says
-    it in words, `reason` under which conditions it works."""
+    """Something else than the change that a blocker names, which opens a build as well.
+
+    `kind` is "forward-compat": NVIDIA's package of newer user libraries beside the old kernel driver. `needed` is the
+    package's name, `change` says it in words, `reason` under which conditions it works.
+    """
 
     kind: str
     change: str
@@ -216,9 +226,11 @@ class DriverRange(NamedTuple):
 
 
 class Framework(NamedTuple):
-    """A package that was asked for and is bound to CUDA and the driver, not to torch (jax, cupy). `requirement` is what
-    an installer is told ("jax[cuda12]==0.10.1"), None where no release serves this machine: `reasons` say why. `cuda` is
-    the CUDA major that it brings or needs ("12"), `better` what would open a newer one."""
+    """A package that was asked for and is bound to CUDA and the driver, not to torch (jax, cupy).
+
+    `requirement` is what an installer is told ("jax[cuda12]==0.10.1"), None where no release serves this machine:
+    `reasons` say why. `cuda` is the CUDA major that it brings or needs ("12"), `better` what would open a newer one.
+    """
 
     name: str
     requirement: Optional[str]
@@ -229,11 +241,16 @@ class Framework(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """The answer. Without a `choice`: `reasons` say why, `blocked_by` what would open one, `split` which build serves
-    which GPU. `nothing_to_do`: the installed build is the choice. `driver_first`: why the driver is to be mended before
-    any wheel matters. `undecided`: what is not known and would decide. `moves`: packages of the environment that have to
-    change with torch. `other_ways`: what else than a blocker's change would open a better build. `drivers`: the branches
-    for the GPUs, where they are known. `frameworks`: what was asked for and is not bound to torch."""
+    """The answer.
+
+    Without a `choice`: `reasons` say why, `blocked_by` what would open one, `split` which build serves which GPU.
+    `split` beside a choice: newer builds that each kind of GPU could have in an environment of its own.
+    `nothing_to_do`: the installed build is the choice. `driver_first`: why the driver is to be mended before any wheel
+    matters. `undecided`: what is not known and would decide. `moves`: packages of the environment that have to change
+    with torch. `other_ways`: what else than a blocker's change would open a better build. `drivers`: the branches for
+    the GPUs, where they are known. `frameworks`: what was asked for and is not bound to torch. `not_helping`: what
+    people try in vain.
+    """
 
     choice: Optional[Choice]
     alternatives: tuple[Choice, ...] = ()
@@ -248,3 +265,4 @@ class Resolution(NamedTuple):
     other_ways: tuple[OtherWay, ...] = ()
     drivers: Optional[DriverRange] = None
     frameworks: tuple[Framework, ...] = ()
+    not_helping: tuple[str, ...] = ()

@@ -1,0 +1,195 @@
+"""What stands in the way of a better build, and which single change opens most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import Any, Optional
+
+from cudadoctor.matrix import Build, Matrix, numbers
+from cudadoctor.model.record import NamedTuple
+from cudadoctor.resolve.drivers import NO_LAST, Driver, bounds, newest_driver, product
+from cudadoctor.resolve.judge import Judge, Judged
+from cudadoctor.resolve.need import (
+    BY_DRIVER,
+    BY_GLIBC,
+    BY_PIN,
+    BY_PLATFORM,
+    BY_PYTHON,
+    BY_REQUEST,
+    FORWARD_COMPAT,
+    LINUX,
+    Blocker,
+    Need,
+    OtherWay,
+)
+from cudadoctor.resolve.pick import keeps, pick_better
+from cudadoctor.resolve.spell import spell
+
+
+class _Change(NamedTuple):
+    """One thing made other than it is: fields of the need, or the driver."""
+
+    by: str
+    fields: dict[str, Any]
+    driver: Optional[Driver] = None
+
+
+def blockers(need: Need, matrix: Matrix, driver: Optional[Driver], best: Optional[Judged]) -> tuple[Blocker, ...]:
+    """The single changes that open something better than `best`, the one that opens most first. Where nothing serves
+    the machine and no single change opens anything, the fewest together that do."""
+    fresh = need._replace(keep=False)
+    # What is kept for the sake of little change is no measure of what could be had.
+    if best is not None and keeps(need):
+        best = pick_better(Judge(fresh, matrix, driver), None) or best
+    changes = list(_changes(need, matrix, driver))
+    found = [b for one in changes if (b := _opened((one,), fresh, matrix, driver, best)) is not None]
+    if best is None:
+        for count in range(2, len(changes) + 1):
+            if found:
+                break
+            found = [
+                b
+                for several in combinations(changes, count)
+                if (b := _opened(several, fresh, matrix, driver, best)) is not None
+            ]
+    found.sort(key=lambda b: (numbers(b.opens.torch) or (), numbers(b.opens.cuda or "0") or ()), reverse=True)
+    return tuple(found)
+
+
+def _changes(need: Need, matrix: Matrix, driver: Optional[Driver]) -> Iterator[_Change]:
+    newest = newest_driver(need, matrix)
+    if driver is not None and newest is not None and not (driver.is_expected and need.driver is None):
+        yield _Change(BY_DRIVER, {}, newest)
+    if need.python is not None or need.python_bits != 64 or need.implementation != "CPython":
+        yield _Change(
+            BY_PYTHON, {"python": None, "free_threaded": False, "python_bits": 64, "implementation": "CPython"}
+        )
+    if need.platform.startswith(LINUX):
+        if need.libc == "musl":
+            yield _Change(BY_PLATFORM, {"libc": "glibc", "glibc": None})
+        elif need.glibc is not None:
+            yield _Change(BY_GLIBC, {"glibc": None})
+    if need.torch or need.variant:
+        yield _Change(BY_REQUEST, {"torch": "", "variant": None})
+    if need.pins:
+        yield _Change(BY_PIN, {"pins": ()})
+
+
+def _opened(
+    changes: tuple[_Change, ...], need: Need, matrix: Matrix, driver: Optional[Driver], best: Optional[Judged]
+) -> Optional[Blocker]:
+    changed = need
+    for one in changes:
+        changed = changed._replace(**one.fields)
+        driver = one.driver or driver
+    found = pick_better(Judge(changed, matrix, driver), best)
+    if found is None:
+        return None
+    choice = spell(found, changed)
+    words = [_wording(one.by, found.build, need, matrix) for one in changes]
+    needed = next((needed for needed, _ in words if needed is not None), None)
+    return Blocker(" and ".join(one.by for one in changes), needed, ", and ".join(text for _, text in words), choice)
+
+
+def _wording(by: str, build: Build, need: Need, matrix: Matrix) -> tuple[Optional[str], str]:
+    """What the change takes, and how to say it."""
+    if by == BY_DRIVER:
+        needed = driver_needed(build, need, matrix)
+        return needed, _driver_words(needed, need, matrix)
+    if by == BY_PYTHON:
+        python = nearest_python(need.python, build.pythons)
+        return python, _python_words(python, need)
+    if by == BY_GLIBC:
+        return build.glibc, f"a system with glibc {build.glibc} or newer"
+    if by == BY_PLATFORM:
+        return build.glibc, f"a system with glibc {build.glibc} or newer in place of musl"
+    if by == BY_REQUEST:
+        return None, f"not asking for {' '.join(filter(None, (need.torch, need.variant)))}"
+    names = ", ".join(dict.fromkeys(pin.package for pin in need.pins if pin.package))
+    return None, f"doing without {names} or updating it"
+
+
+def _driver_words(needed: str, need: Need, matrix: Matrix) -> str:
+    change = f"a driver of {needed} or newer"
+    if need.wsl:
+        change = f"a Windows driver of {needed} or newer"
+    elif need.numbering != LINUX:
+        change += " (Windows' numbers)"
+    _, highest = bounds(need.gpus, matrix)
+    last = matrix.branch(str(highest)) if highest != NO_LAST else None
+    if last is not None:
+        change += f", {last.name} being the last branch for this card"
+    if any(product(gpu.label, matrix).vgpu for gpu in need.gpus):
+        change += " (vGPU: guest and host drivers must match, so the host's administrator updates both)"
+    return change
+
+
+def _python_words(python: str, need: Need) -> str:
+    if need.implementation != "CPython":
+        return f"CPython {python}"
+    if need.python_bits != 64:
+        return f"a 64-bit Python {python}"
+    if need.free_threaded and python == need.python:
+        return f"Python {python} with the GIL (not {need.python_tag})"
+    return f"Python {python}"
+
+
+def driver_needed(build: Build, need: Need, matrix: Matrix) -> str:
+    """The oldest driver number, in this system's numbering, that serves `build` and drives every GPU."""
+    floor = matrix.floor(int((build.cuda or "0").partition(".")[0]), need.numbering)
+    if floor is None and build.cuda is not None:
+        row = matrix.toolkit(build.cuda)
+        floor = None if row is None else row.linux if need.numbering == LINUX else row.windows
+    lowest, _ = bounds(need.gpus, matrix)
+    branch = matrix.branch(str(lowest)) if lowest else None
+    if branch is None:
+        return floor or "0"
+    first = branch.first_linux or str(branch.linux)
+    if need.numbering != LINUX:
+        first = str(branch.windows[0]) if branch.windows else "0"
+    return max(floor or "0", first, key=lambda text: numbers(text) or ())
+
+
+def nearest_python(python: Optional[str], pythons: Iterable[str]) -> str:
+    """Of the Pythons that a build has wheels for the nearest to `python`, else the newest; free-threaded ones apart."""
+    plain = [numbers(text) or () for text in pythons if not text.endswith("t")]
+    here = numbers(python) if python else None
+    if here is None or len(here) < 2:
+        return ".".join(map(str, max(plain)))
+    near = min(plain, key=lambda p: (abs(p[1] - here[1]), -p[1]))
+    return ".".join(map(str, near))
+
+
+# -- without a new kernel driver ------------------------------------------------------------------------------------
+
+
+def other_ways(need: Need, matrix: Matrix, found: Iterable[Blocker]) -> tuple[OtherWay, ...]:
+    """NVIDIA's forward compatibility package in place of a driver update: on Linux, for data-center GPUs, and for the
+    branches that NVIDIA names for it."""
+    if need.driver is None or need.numbering != LINUX or not need.platform.startswith(LINUX) or need.jetson:
+        return ()
+    branch = matrix.branch_of(need.driver, need.numbering)
+    blocker = next((b for b in found if b.by == BY_DRIVER), None)
+    if branch is None or branch.guessed or blocker is None or blocker.opens.cuda is None:
+        return ()
+    if any(_may_use_compat(gpu.label, matrix) != "yes" for gpu in need.gpus):
+        return ()
+    capabilities = [gpu.capability for gpu in need.gpus if gpu.capability is not None]
+    row = matrix.forward_compat(branch.name, blocker.opens.cuda, capabilities)
+    if row is None or row.confidence == "guessed":
+        return ()
+    major = blocker.opens.cuda.partition(".")[0]
+    change = f"{row.package} beside the {branch.name} driver"
+    reason = (
+        f"{row.package} brings the user library of driver {row.driver}, which lets the {branch.name} kernel driver run "
+        f"CUDA {major}.x; NVIDIA supports that on data-center GPUs only, and its folder has to be the first in "
+        "LD_LIBRARY_PATH"
+    )
+    return (OtherWay(FORWARD_COMPAT, change, row.package, blocker.opens, reason),)
+
+
+def _may_use_compat(label: str, matrix: Matrix) -> str:
+    """Whether every product of that name may: yes, some, no or unknown."""
+    answers = {matrix.forward_compat_for(row.klass) for row in product(label, matrix).rows}
+    return answers.pop() if len(answers) == 1 else "unknown"

@@ -1,0 +1,127 @@
+"""Packages that are bound to torch: what the installed ones want of it, which release of an asked-for one goes with it,
+and which have to move when torch does."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from cudadoctor.matrix import Build, Matrix, numbers
+from cudadoctor.matrix import Pin as Release
+from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.versions import satisfies
+from cudadoctor.resolve.companions import asked
+from cudadoctor.resolve.need import AWAY, DOWN, REBUILD, UP, Move, Need, Pin
+
+
+class Partner(NamedTuple):
+    """A package that was asked for and is bound to torch; `specifier` is what its version has to be ("" for any)."""
+
+    name: str
+    specifier: str
+
+    def release(self, build: Build, need: Need, matrix: Matrix) -> Optional[Release]:
+        """Its newest known release that goes with `build` and the Python."""
+        for row in releases(self.name, matrix):
+            if _takes(row, build) and self._is_asked(row) and _has_python(row, need):
+                return row
+        return None
+
+    def refusal(self, build: Build, need: Need, matrix: Matrix) -> str:
+        """Why no release goes with `build`."""
+        rows = [row for row in releases(self.name, matrix) if self._is_asked(row)]
+        if not rows:
+            return f"no {self.name}{self.specifier} is known"
+        with_torch = [row for row in rows if satisfies(build.torch, row.torch)]
+        if not with_torch:
+            wants = f"{rows[0].version} wants torch{_spaced(rows[0].torch)}"
+            return f"no known {self.name}{self.specifier} takes torch {build.torch}: {wants}"
+        with_cuda = [row for row in with_torch if _takes(row, build)]
+        if not with_cuda:
+            has = ", ".join(with_torch[0].cuda)
+            return f"{self.name} {with_torch[0].version} is built for CUDA {has}, not for {build.cuda or 'the CPU'}"
+        row = with_cuda[0]
+        return f"{self.name} {row.version} wants Python {_python(row)}, this is {need.python}"
+
+    def _is_asked(self, row: Release) -> bool:
+        return not self.specifier or bool(satisfies(row.version, self.specifier))
+
+
+def wanted(need: Need, matrix: Matrix) -> tuple[Partner, ...]:
+    """The asked-for packages that are bound to torch releases."""
+    if not need.partners:
+        return ()
+    return tuple(Partner(*asked(text)) for text in need.partners if releases(asked(text)[0], matrix))
+
+
+def releases(package: str, matrix: Matrix) -> tuple[Release, ...]:
+    """Known releases with the torch that each wants, newest first."""
+    return matrix.once(f"releases of {package}", lambda: matrix.pins(package))
+
+
+def _takes(row: Release, build: Build) -> bool:
+    return _has_cuda(row.cuda, build.cuda or "") and bool(satisfies(build.torch, row.torch))
+
+
+def _has_cuda(known: tuple[str, ...], cuda: str) -> bool:
+    """Whether "12.6" is among CUDA versions such as "12.6" or "13" (any 13.x). Where none is known, it is."""
+    return not known or cuda in known or cuda.partition(".")[0] in known
+
+
+def _python(row: Release) -> str:
+    return getattr(row, "python", None) or ""
+
+
+def _has_python(row: Release, need: Need) -> bool:
+    return need.python is None or not _python(row) or satisfies(need.python, _python(row)) is not False
+
+
+def _spaced(specifier: str) -> str:
+    return specifier if specifier[:1] in "=<>~!" else f" {specifier}"
+
+
+# -- what is installed ----------------------------------------------------------------------------------------------
+
+
+def holds(pin: Pin, build: Build) -> bool:
+    """Whether an installed package accepts `build`. What it wants and nobody can read does not count against it."""
+    if satisfies(build.torch, pin.specifier) is False:
+        return False
+    return build.cuda is None or _has_cuda(pin.cuda, build.cuda)
+
+
+def refusal(pin: Pin, build: Build) -> str:
+    """What stands between an installed package and `build`."""
+    name = f"{pin.package} {pin.version}".strip()
+    if satisfies(build.torch, pin.specifier) is not False:
+        return f"{name} is built for CUDA {', '.join(pin.cuda)}, torch {build.torch} {build.variant} is not"
+    if pin.built:
+        return f"{name} was built for torch {pin.specifier.lstrip('=').removesuffix('.*')}, this is {build.torch}"
+    return f"{name} requires torch{pin.specifier}, this is {build.torch}"
+
+
+def moves(build: Build, need: Need, matrix: Matrix) -> tuple[Move, ...]:
+    """What has to change beside torch once `build` is there."""
+    found: dict[str, Move] = {}
+    for pin in need.pins:
+        if not holds(pin, build):
+            found.setdefault(pin.package, _move(pin, build, need, matrix))
+    return tuple(found.values())
+
+
+def _move(pin: Pin, build: Build, need: Need, matrix: Matrix) -> Move:
+    reason = refusal(pin, build)
+    release = Partner(pin.package, "").release(build, need, matrix)
+    if release is not None:
+        known = [row.version for row in releases(pin.package, matrix)]
+        older = pin.version in known and known.index(release.version) > known.index(pin.version)
+        if pin.version not in known:
+            older = (numbers(release.version) or ()) < (numbers(pin.version) or ())
+        direction = REBUILD if release.version == pin.version else DOWN if older else UP
+        return Move(pin.package, pin.version, release.version, direction, reason)
+    if pin.built:
+        return Move(pin.package, pin.version, None, REBUILD, reason)
+    if releases(pin.package, matrix):
+        return Move(pin.package, pin.version, None, AWAY, reason)
+    limit = numbers(pin.specifier.lstrip("=<>~! ").partition(",")[0].removesuffix(".*")) or ()
+    newer = (numbers(build.torch) or ()) > limit
+    return Move(pin.package, pin.version, None, UP if newer else DOWN, reason)

@@ -1,0 +1,140 @@
+"""A build that was picked, spelled out: what is installed with it, why it is this one, what it takes for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Optional
+
+from cudadoctor.matrix import Pin as Release
+from cudadoctor.matrix import numbers
+from cudadoctor.parse.versions import satisfies, split_local
+from cudadoctor.resolve.companions import companion_version
+from cudadoctor.resolve.judge import Judged
+from cudadoctor.resolve.need import CPU, Choice, Need, Objection
+from cudadoctor.resolve.pick import is_inferred, keeps
+
+_SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+
+
+def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
+    """The choice; `judged` are all builds, out of which it says why no other one."""
+    build = j.build
+    matrix = j.judge.matrix
+    partners = [
+        (partner.name, row) for partner in j.judge.partners if (row := partner.release(build, need, matrix)) is not None
+    ]
+    companions, by_name = [], []
+    for name in dict.fromkeys((*(name for name, _ in j.judge.companions), *need.welcome)):
+        version = companion_version(name, build, j.release, matrix)
+        if version is not None:
+            companions.append((name, version))
+    for name, version in _brought(partners, j):
+        if name not in dict(companions):
+            companions.append((name, version))
+    by_name = [name for name, version in companions if "+" not in version]
+    return Choice(
+        torch=build.torch,
+        variant=build.variant,
+        cuda=build.cuda,
+        local=build.local,
+        index_url=build.index_url,
+        python=need.python_tag,
+        pythons=build.pythons,
+        companions=tuple(companions),
+        replaces_by_name=tuple(by_name if build.local else ["torch", *by_name]),
+        sass=build.sass,
+        ptx=build.ptx,
+        reasons=tuple(dict.fromkeys((*j.reasons, *_why_this(j, need, judged)))),
+        certainty="likely" if j.likely else "certain",
+        assumes=tuple(_assumes(j, need, partners)),
+        breaks=tuple(o.reason for o in j.soft),
+        platform=build.platform,
+        seen=build.seen,
+        nvidia=tuple(sorted(j.release.nvidia.items())),
+        triton=j.release.companions.get("triton"),
+        partners=tuple((name, row.version) for name, row in partners),
+        sources=_sources(j),
+    )
+
+
+def _brought(partners: Sequence[tuple[str, Release]], j: Judged) -> Iterator[tuple[str, str]]:
+    """Companions that an asked-for package wants: they come from torch's index beforehand, in the right build."""
+    for _, row in partners:
+        for name, wants in (("torchvision", row.torchvision), ("torchaudio", row.torchaudio)):
+            version = companion_version(name, j.build, j.release, j.judge.matrix) if wants else None
+            if version is not None and wants and satisfies(split_local(version).public, wants):
+                yield name, version
+
+
+def _assumes(j: Judged, need: Need, partners: Sequence[tuple[str, Release]]) -> Iterator[str]:
+    build, driver = j.build, j.judge.driver
+    if driver is not None and driver.is_expected and build.cuda is not None:
+        floor = j.judge.matrix.floor(int(build.cuda.partition(".")[0]), driver.numbering)
+        yield f"a driver of {floor} or newer" if floor else f"driver {driver.version}"
+    if is_inferred(j, need):
+        yield f"a wheel for Python {need.python_tag}, which was seen for this release, not for this very build"
+    for name, row in partners:
+        python = getattr(row, "python", None)
+        if need.python is None and python:
+            yield f"Python {python}, which {name} {row.version} wants"
+
+
+def _sources(j: Judged) -> tuple[str, ...]:
+    """Where the numbers in the reasons come from: the wheel, its GPU list, the driver's floor."""
+    found = [j.build.listed, j.build.source]
+    if j.build.cuda is not None:
+        major = int(j.build.cuda.partition(".")[0])
+        found += [row.source for row in j.judge.matrix.floors() if row.cuda == major]
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+def _why_this(j: Judged, need: Need, judged: Sequence[Judged]) -> Iterator[str]:
+    if not judged:
+        return
+    here = need.installed.torch if need.installed is not None else None
+    if here is not None and keeps(need):
+        if numbers(here) == j.key[0]:
+            yield f"keeps torch {here}"
+        else:
+            yield f"torch {j.build.torch} is the nearest release to {here} that serves this machine"
+            for line in why_none([other for other in judged if other.key[0] == numbers(here)]):
+                yield f"not torch {here}: {line}"
+        return
+    newest = max(other.key[0] for other in judged)
+    if j.key[0] < newest:
+        version = ".".join(map(str, newest))
+        for line in why_none([other for other in judged if other.key[0] == newest], j):
+            yield f"not torch {version}: {line}"
+    if j.build.cuda is not None and j.release.default.get(j.build.platform) == CPU:
+        system = _SYSTEMS.get(j.build.platform.partition("-")[0], j.build.platform)
+        if j.build.platform.endswith("aarch64"):
+            system += " on ARM"
+        yield f"not a plain `pip install torch`: of {j.build.torch} that is the CPU build on {system}"
+
+
+def why_none(judged: Sequence[Judged], chosen: Optional[Judged] = None) -> tuple[str, ...]:
+    """Why none of these builds passes, in one line: of the build with the fewest objections. With `chosen` also why
+    none of those that pass was chosen: a wish that they cannot meet."""
+    standing = [j for j in judged if j.hard_count]
+    if standing and len(standing) == len(judged):
+        return (min(standing, key=lambda j: j.hard_count).hard[0].reason,)
+    able = [j for j in judged if not j.hard_count]
+    if chosen is not None and able:
+        near = min(able, key=lambda j: (j.likely, j.unmet))
+        if near.likely > chosen.likely:
+            return ("it would have to rely on PTX",)
+        if near.unmet > chosen.unmet:
+            return (near.soft[0].reason,)
+    return ()
+
+
+def typical(judged: Sequence[Judged]) -> tuple[Objection, ...]:
+    """What stands against the build that comes nearest to passing (the newest of equals)."""
+    standing = [j for j in judged if j.hard_count]
+    if not standing:
+        return ()
+
+    def distance(j: Judged) -> tuple[int, int]:
+        return sum(1 for by in j.sides if by not in ("pin", "companion")), j.hard_count
+
+    return min(standing, key=distance).hard

@@ -1,0 +1,107 @@
+"""Machines without an NVIDIA GPU, boards whose torch is not PyTorch's, and drivers whose GPU nobody named."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from cudadoctor.matrix import Matrix
+from cudadoctor.resolve.blockers import nearest_python
+from cudadoctor.resolve.judge import judge_all
+from cudadoctor.resolve.need import (
+    BY_GLIBC,
+    BY_GPU,
+    BY_PLATFORM,
+    BY_PYTHON,
+    CPU,
+    NONE,
+    Blocker,
+    Need,
+    Objection,
+    Resolution,
+)
+from cudadoctor.resolve.pick import is_installed, pick
+from cudadoctor.resolve.spell import spell, typical
+
+ARM = "aarch64"
+
+
+def for_cpu(need: Need, matrix: Matrix) -> Resolution:
+    """The CPU index, spelled out: a plain `pip install torch` is a CUDA build on Linux."""
+    plain = need._replace(gpus=(), variant=None)
+    installed = need.installed
+    if installed is not None and not installed.broken and need.variant is None and not need.torch:
+        # A CUDA build runs on the CPU as well: it is bigger than need be, and no fault.
+        return Resolution(None, nothing_to_do=True, reasons=("torch is installed, and there is no GPU for it to use",))
+    judged = judge_all(plain, matrix, None, cuda=False)
+    best = pick(judged, plain)
+    if best is None:
+        objections = typical(judged)
+        why = tuple(dict.fromkeys(o.reason for o in objections)) or (f"PyTorch has no wheels for {need.platform}",)
+        return Resolution(None, (), _cpu_blockers(plain, matrix), why, objections=objections)
+    choice = spell(best, plain, judged)
+    why_cpu = "no NVIDIA GPU: the CPU build"
+    if need.variant == CPU and need.gpu_state != NONE:
+        why_cpu = "the CPU build was asked for"
+    if best.release.default.get(need.platform, CPU) != CPU:
+        why_cpu += ", which a plain `pip install torch` is not on this platform"
+    return Resolution(choice._replace(reasons=(why_cpu, *choice.reasons)), nothing_to_do=is_installed(best, plain))
+
+
+def _cpu_blockers(need: Need, matrix: Matrix) -> tuple[Blocker, ...]:
+    if need.libc == "musl" and need.platform.startswith("linux"):
+        changed = need._replace(libc="glibc", glibc=None)
+        found = pick(judge_all(changed, matrix, None, cuda=False), changed)
+        if found is not None:
+            text = f"a system with glibc {found.build.glibc} or newer in place of musl"
+            return (Blocker(BY_PLATFORM, found.build.glibc, text, spell(found, changed)),)
+    if need.python is not None:
+        changed = need._replace(python=None, free_threaded=False, python_bits=64, implementation="CPython")
+        found = pick(judge_all(changed, matrix, None, cuda=False), changed)
+        if found is not None:
+            python = nearest_python(need.python, found.build.pythons)
+            return (Blocker(BY_PYTHON, python, f"Python {python}", spell(found, changed)),)
+    if need.glibc is not None:
+        changed = need._replace(glibc=None)
+        found = pick(judge_all(changed, matrix, None, cuda=False), changed)
+        if found is not None:
+            text = f"a system with glibc {found.build.glibc} or newer"
+            return (Blocker(BY_GLIBC, found.build.glibc, text, spell(found, changed)),)
+    return ()
+
+
+# -- boards ---------------------------------------------------------------------------------------------------------
+
+
+def embedded(need: Need, matrix: Matrix) -> Optional[Resolution]:
+    """Jetson boards: their driver comes with JetPack, and PyTorch's index is not where their wheels are."""
+    rows = [matrix.architecture(gpu.capability) for gpu in need.gpus if gpu.capability]
+    if not need.jetson and not any(row is not None and row.tegra for row in rows):
+        return None
+    # Thor takes the server builds: some build has its very own code.
+    own = frozenset((gpu.capability or "").replace(".", "") for gpu in need.gpus)
+    if own <= _targets(need.platform, matrix):
+        return None
+    system = need.platform.partition("-")[0]
+    if own <= _targets(f"{system}-{ARM}", matrix):
+        reason = f"{need.gpus[0].label} is on an ARM board: its wheels are for {ARM}, this is {need.platform}"
+        return Resolution(None, reasons=(reason,), objections=(Objection(BY_PLATFORM, reason),))
+    return on_jetson()
+
+
+def _targets(platform: str, matrix: Matrix) -> frozenset[str]:
+    """Every compiled target that some build of the platform has."""
+
+    def make() -> frozenset[str]:
+        return frozenset(
+            target for release in matrix.torch_releases() for build in release.builds(platform) for target in build.sass
+        )
+
+    return matrix.once(f"targets {platform}", make)
+
+
+def on_jetson() -> Resolution:
+    reason = (
+        "Jetson: its GPU driver comes with JetPack, and torch for it comes from NVIDIA's index for that JetPack, "
+        "not from PyTorch's"
+    )
+    return Resolution(None, reasons=(reason,), objections=(Objection(BY_GPU, reason),))
