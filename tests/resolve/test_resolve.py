@@ -57,7 +57,7 @@ NEWEST = "2.15.0+cu132"  # the newest that an index has today; its Windows wheel
 
 # What other installers get wrong. "right" is what runs.
 FRESH = [
-    Row("no wheel for a K80 on R418, and R470 is its last driver", machine("K80", driver="418.87"), "", "2.7.1+cu118"),
+    Row("a K80 on R418: CUDA 10.1, whose own driver it is", machine("K80", driver="418.87"), "1.8.1+cu101", "2.7.1+cu118"),
     Row("GTX 1080 Ti on R470", machine("GTX 1080 Ti", driver="470.223.02", python="3.11"), "2.7.1+cu118"),
     Row("an RTX 4090 on R535: any 12.x build", machine("RTX 4090", driver="535.183.01"), "2.14.1+cu126", NEWEST),
     Row("eight A100 on R550", machine(*["A100"] * 8, driver="550.54.14"), "2.14.1+cu126", NEWEST),
