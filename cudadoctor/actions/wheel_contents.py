@@ -20,6 +20,7 @@ from cudadoctor.parse.dist_info import Requirement, parse_metadata
 from cudadoctor.parse.elf import BytesReader, read_dynamic
 from cudadoctor.parse.errors import ParseError
 from cudadoctor.parse.fatbin import FatbinArchs, find_arch_string, read_fatbins
+from cudadoctor.parse.release_archs import BuildArchs, BuildKey, parse_release_archs
 from cudadoctor.parse.torch_version import parse_torch_version
 
 from .remote_wheel import RemoteError, RemoteWheel
@@ -31,7 +32,6 @@ _BASE_LIBRARY = "torch/lib/libc10.so"
 _CUDA_MODULE = "torch/cuda/__init__.py"
 # Small, and linked with the same C library as the big ones.
 _LIBRARIES = (_PYTHON_LIBRARY, _BASE_LIBRARY, "torch/lib/libc10_cuda.so", "torch/lib/libshm.so")
-_TABLE = "PYTORCH_RELEASES_CODE_CC"
 _FATBIN = b"\x50\xed\x55\xba\x01\x00\x10\x00"  # magic, version and header size of the first fatbin
 _MOST_BEFORE_CODE = 1 << 30
 
@@ -55,9 +55,9 @@ class WheelContents(NamedTuple):
     """The highest GLIBC_ symbol that its small libraries ask for; None outside Linux."""
     cxx11_abi: Optional[bool]
     """Of libc10's own symbols; None outside Linux."""
-    announced: Mapping[str, Mapping[str, tuple[str, ...]]]
-    """CUDA version -> machine ("x86_64") -> targets ("75"), from the table that torch carries of its own builds; empty
-    before it had one."""
+    announced: Mapping[BuildKey, BuildArchs]
+    """The GPU lists of all Linux builds of the release, from the table that torch carries of them; empty before it had
+    one. That a build stands there does not prove that it was published."""
 
     @property
     def sass(self) -> tuple[str, ...]:
@@ -90,9 +90,9 @@ def read_contents(wheel: RemoteWheel) -> WheelContents:
                 archs = find_arch_string(data) or ()
             elif name == _BASE_LIBRARY:
                 abi = _cxx11_abi(data)
+        announced = parse_release_archs(_text(wheel, _CUDA_MODULE)) if _CUDA_MODULE in names else {}
     except ParseError as error:
         raise RemoteError(f"{wheel.name}: {error}") from None
-    announced = own_table(_text(wheel, _CUDA_MODULE)) if _CUDA_MODULE in names else {}
     return WheelContents(
         wheel.name,
         wheel.size,
@@ -158,28 +158,6 @@ class _Forward:
             self._held += piece
         at = offset - self.start
         return self._held[at : at + length] if at >= 0 else b""
-
-
-def own_table(source: str) -> dict[str, dict[str, tuple[str, ...]]]:
-    """The GPU lists of all CUDA builds of a release, from the text of its torch/cuda/__init__.py; empty without one.
-
-    The text is read, never run.
-    """
-    import ast
-
-    found = re.search(rf"^{_TABLE}\b[^=\n]*=\s*(\{{.*?^\}})", source, re.MULTILINE | re.DOTALL)
-    if found is None:
-        return {}
-    try:
-        table = ast.literal_eval(found.group(1))
-        return {
-            str(cuda): {
-                str(machine): tuple(str(target) for target in sorted(targets)) for machine, targets in row.items()
-            }
-            for cuda, row in table.items()
-        }
-    except (ValueError, SyntaxError, TypeError, AttributeError, MemoryError, RecursionError):
-        return {}
 
 
 def _cxx11_abi(library: bytes) -> Optional[bool]:

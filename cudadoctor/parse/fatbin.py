@@ -146,10 +146,15 @@ def find_arch_string(data: bytes | bytearray | memoryview | mmap.mmap) -> tuple[
 
     Takes bytes or a memory map. A list of one is not recognised: a lone "sm_80" stands in libraries for other reasons.
     """
-    pattern = rb"\x00((?:(?:sm|compute)_[0-9]{2,4}[af]?[ ;]){1,40}(?:sm|compute)_[0-9]{2,4}[af]?)[ ;]?\x00"
-    best: tuple[str, ...] = ()
-    for found in re.finditer(pattern, data):
-        names = tuple(re.split(r"[ ;]", found.group(1).decode("ascii")))
-        if len(names) > len(best):
-            best = names
-    return best or None
+    # The compiler may keep a neighbour without its end ("..., std::string ipc_hsm_70 sm_75 sm_80": torch 2.8 and 2.9):
+    # then a list needs three names to be told from a word of some message.
+    for start, least in ((rb"\x00", 1), (rb"", 2)):
+        names = rb"((?:(?:sm|compute)_[0-9]{2,4}[af]?[ ;]){%d,40}(?:sm|compute)_[0-9]{2,4}[af]?)" % least
+        best: tuple[str, ...] = ()
+        for found in re.finditer(start + names + rb"[ ;]?\x00", data):
+            listed = tuple(re.split(r"[ ;]", found.group(1).decode("ascii")))
+            if len(listed) > len(best):
+                best = listed
+        if best:
+            return best
+    return None

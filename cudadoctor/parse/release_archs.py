@@ -35,6 +35,8 @@ _LONGEST_TABLE = 20_000
 _CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}", re.ASCII)
 _ONE = rb"(?:sm|compute)_[0-9]{2,3}[af]?"
 _FLAGS = re.compile(rb"\0(" + _ONE + rb"(?: " + _ONE + rb"){0,40}) ?\0")
+# The compiler may keep the string before it without its end: "..., std::string ipc_hsm_70 sm_75 sm_80" (2.8 and 2.9).
+_RUN_ON = re.compile(rb"(" + _ONE + rb"(?: " + _ONE + rb"){2,40}) ?\0")
 
 
 class BuildArchs(NamedTuple):
@@ -87,6 +89,8 @@ def _are_targets(value: object) -> bool:
 def parse_arch_flags(data: bytes) -> BuildArchs:
     """The list inside libtorch_python.so. ParseError where there is none, or there are two that differ."""
     lists = {match.group(1) for match in _FLAGS.finditer(data)}
+    if not any(b" " in found for found in lists):
+        lists |= {match.group(1) for match in _RUN_ON.finditer(data)}
     # Single words are found in other tables of the library; the list of a build has several.
     several = {found for found in lists if b" " in found} or lists
     if len(several) != 1:

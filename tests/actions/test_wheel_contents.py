@@ -10,7 +10,8 @@ from bench.range_server import RangeServer
 from bench.wheels import elf, fatbin, tiny_wheel, torch_version_py, torch_wheel
 
 from cudadoctor.actions.remote_wheel import RemoteError, RemoteWheel
-from cudadoctor.actions.wheel_contents import own_table, read_contents, read_gpu_code
+from cudadoctor.actions.wheel_contents import read_contents, read_gpu_code
+from cudadoctor.parse.release_archs import BuildKey
 
 ARCH_STRING = b"\0sm_75 sm_80 sm_120 compute_120\0"
 NEW_STRINGS = b"\0_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE\0"
@@ -69,7 +70,7 @@ def test_a_cuda_build(server: RangeServer) -> None:
     assert found.ptx == ("120",)
     assert found.cxx11_abi is True
     assert [(one.name, one.specifier) for one in found.requirements] == [("filelock", ""), ("triton", "~=3.8.0")]
-    assert found.announced["12.6"]["aarch64"] == ("80", "90")
+    assert found.announced[BuildKey("12.6", "aarch64")].sass == ("80", "90")
     assert found.size == len(server.data)
 
 
@@ -109,6 +110,7 @@ def test_kernels_of_a_linked_in_library_are_not_the_build_s(server: RangeServer)
     ("change", "said"),
     [
         ({"torch/version.py": "nothing of the kind"}, "this is not torch/version.py"),
+        ({"torch/cuda/__init__.py": TABLE.replace("{80, 90}", "make()")}, "laid out in a way not known here"),
         ({"torch/lib/libtorch_python.so": b"MZ"}, "this is not an ELF file"),
         ({"torch-2.14.0.dist-info/METADATA": "Name: torch"}, "has 2 files like */METADATA, not one"),
     ],
@@ -117,18 +119,3 @@ def test_a_wheel_that_is_not_torch_s(server: RangeServer, change: Mapping[str, s
     with pytest.raises(RemoteError) as raised:
         read_contents(opened(server, {**files(), **change}))
     assert said in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "import os\n",
-        TABLE.replace("{80, 90}", "{80, open('x')}"),
-        TABLE.replace("{80, 90}", "None"),
-        "PYTORCH_RELEASES_CODE_CC = make()\n",
-    ],
-    ids=["nothing", "before 2.13", "not plain data", "no set", "made by code"],
-)
-def test_what_is_no_table_is_none(text: str) -> None:
-    assert own_table(text) == {}

@@ -118,6 +118,9 @@ def test_real_nvcc(tmp_path: Path, real_nvcc: str) -> None:
         (b"\x00sm_80 sm_90\x00 \x00sm_75 sm_80 sm_90\x00", ("sm_75", "sm_80", "sm_90")),
         (b"\x00sm_80\x00", None),
         (b"xsm_75 sm_80\x00", None),
+        # torch 2.8.0 and 2.9.1 for x86_64: the compiler kept the string before it without its end.
+        (b"Device device, std::string ipc_hsm_75 sm_80 sm_90\x00\x00/pytorch/", ("sm_75", "sm_80", "sm_90")),
+        (b"for sm_75 sm_80 sm_86 sm_90\x00\x00sm_80 sm_90\x00", ("sm_80", "sm_90")),
         (b"\x00sm_75 sm_80", None),
         (b"\x00sm_75 and sm_80\x00", None),
         (b"", None),
