@@ -270,14 +270,14 @@ def cache_folder() -> Optional[str]:
     """The user's cache folder of cudadoctor, there or not; None where there is no home."""
     if os.name == "nt":
         base = os.environ.get("LOCALAPPDATA") or ""
-        return os.path.join(base, "cudadoctor", "cache") if os.path.isabs(base) else None
+        return os.path.join(base, "cudadoctor", "cache", "fetched") if os.path.isabs(base) else None
     home = os.path.expanduser("~")
     base = os.environ.get("XDG_CACHE_HOME") or ""
     if sys.platform == "darwin":
         base = os.path.join(home, "Library", "Caches")
     elif not os.path.isabs(base):
         base = os.path.join(home, ".cache")
-    return os.path.join(base, "cudadoctor") if os.path.isabs(base) else None
+    return os.path.join(base, "cudadoctor", "fetched") if os.path.isabs(base) else None
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
