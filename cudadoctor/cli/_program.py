@@ -13,10 +13,10 @@ def program() -> str:
     """The words that call cudadoctor again, quoted for the shell of this system."""
     called = sys.argv[0] if sys.argv else ""
     if os.path.basename(called) == "__main__.py":
-        return _quoted([_homely(sys.executable or "python"), "-m", NAME])
+        return _quoted([homely(sys.executable or "python"), "-m", NAME])
     if os.path.basename(called).partition(".exe")[0] != NAME or not os.path.dirname(called) or _is_found(called):
         return NAME
-    return _quoted([_homely(called)])
+    return _quoted([homely(called)])
 
 
 def _is_found(called: str) -> bool:
@@ -32,7 +32,7 @@ def _is_found(called: str) -> bool:
     return False
 
 
-def _homely(path: str) -> str:
+def homely(path: str) -> str:
     """The user's home as `~`: what is printed names no user."""
     home = os.path.expanduser("~")
     return "~" + path[len(home) :] if len(home) > 1 and path.startswith(home + os.sep) else path

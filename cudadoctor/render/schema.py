@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from cudadoctor.render import documents
+from cudadoctor.render import documents, matrix_documents
 
 DOCUMENTS: dict[str, type] = {
     "cudadoctor.report/1": documents.ReportDocument,
     "cudadoctor.facts/1": documents.FactsDocument,
     "cudadoctor.plan/1": documents.PlanDocument,
+    "cudadoctor.matrix/1": matrix_documents.MatrixDocument,
 }
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
