@@ -174,8 +174,9 @@ class DriverQuestions(Sections):
     def driver_serves(self, driver: str, system: str, cuda: str) -> Verdict:
         """Whether a driver runs programs built with that CUDA ("12.6", or "12" for the major).
 
-        By CUDA major, as minor version compatibility promises: the minor never decides. "no" names the driver that
-        would do, in the numbers of that system.
+        By CUDA major, as minor version compatibility promises: a newer minor is never a reason for "no". The first
+        releases of a major came with an older driver than its floor; that driver serves those releases. "no" names the
+        driver that would do, in the numbers of that system.
         """
         have = numbers(driver.strip().lstrip("Rr"))
         want = numbers(cuda)
@@ -196,6 +197,11 @@ class DriverQuestions(Sections):
                 return Verdict("yes", reason, None, None, floor.source)
             reason = f"CUDA {want[0]}.x needs driver {needed} on {os_name}; {driver} is too short to tell"
             return Verdict("unknown", reason, needed, None, floor.source)
+        row = self.toolkit(".".join(str(part) for part in want[:2])) if len(want) > 1 else None
+        own = None if row is None else (row.windows if counts_as_windows(system) else row.linux)
+        if row is not None and own and (numbers(own) or ()) <= have:
+            reason = f"driver {driver} is {own} or newer, with which CUDA {row.cuda} came"
+            return Verdict("yes", reason, None, None, row.source)
         reason = f"CUDA {want[0]}.x needs driver {needed} or newer on {os_name}, this is {driver}"
         return Verdict("no", reason, needed, None, floor.source)
 

@@ -76,6 +76,23 @@ class CodeQuestions(DriverQuestions):
             return None
         return DriverBound(row.max_driver, "exact", row.source)
 
+    def architectures_of(self, branch: str) -> tuple[Architecture, ...]:
+        """The architectures that a driver branch drives, oldest first; without embedded parts, whose driver comes with
+        their system. One whose first branch is not known is older than the branches that are. Empty: no such branch.
+        """
+        row = self.branch(branch)
+        if row is None:
+            return ()
+        found = []
+        for architecture in self.architectures():
+            first = self.branch(architecture.min_driver) if architecture.min_driver else None
+            last = self.branch(architecture.max_driver) if architecture.max_driver else None
+            begun = first is None or first.linux <= row.linux
+            ended = last is not None and last.linux < row.linux
+            if begun and not ended and not architecture.tegra:
+                found.append(architecture)
+        return tuple(found)
+
     def forward_compat(self, branch: str, cuda: str, gpus: Iterable[Gpu | str] = ()) -> Optional[ForwardCompat]:
         """The package that lets a kernel driver of that branch ("R535") run programs of that CUDA ("13.2", or "13").
 

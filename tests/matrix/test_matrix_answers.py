@@ -43,6 +43,11 @@ WINDOWS = "windows-x86_64"
         ("527.41", "windows", "12.1", "no", "528.33"),
         ("528.33", "wsl", "12.1", "yes", None),
         ("452.38", "windows", "11.8", "no", "452.39"),
+        # The first release of a major came with less than the floor of the whole major, and runs on that.
+        ("450.51.06", "linux", "11.0", "yes", None),
+        ("450.36.05", "linux", "11.0", "no", "450.80.02"),
+        ("527.41", "windows", "12.0", "yes", None),
+        ("527.40", "windows", "12.0", "no", "528.33"),
         # Only a branch is given: NVIDIA's own table names the branch.
         ("525", "linux", "12.8", "yes", None),
         ("R580", "linux", "13.0", "yes", None),
@@ -51,6 +56,11 @@ WINDOWS = "windows-x86_64"
         # Before CUDA 11 each minor has its own driver.
         ("440.33", "linux", "10.2", "yes", None),
         ("418.39", "linux", "10.2", "no", "440.33"),
+        ("418.87.00", "linux", "10.1", "yes", None),
+        ("410.48", "linux", "10.1", "no", "418.39"),
+        ("396.37", "linux", "9.2", "yes", None),
+        ("425.25", "windows", "10.1", "yes", None),
+        ("411.31", "windows", "10.1", "no", "418.96"),
         # What the data does not have is not a no.
         ("580.95.05", "linux", "14.0", "unknown", None),
         ("580.95.05", "linux", "4.0", "unknown", None),
@@ -473,6 +483,27 @@ def test_records_are_immutable(matrix: Matrix) -> None:
     with pytest.raises(TypeError):
         release.default["linux-x86_64"] = "cpu"  # type: ignore[index]
     assert issubclass(MatrixError, Exception)
+
+
+@pytest.mark.parametrize(
+    ("branch", "first", "last"),
+    [
+        ("R390", "Fermi", "Volta"),
+        ("R470", "Kepler", "Ampere"),
+        ("R525", "Maxwell", "Hopper"),
+        ("R580", "Maxwell", "Blackwell"),
+        ("R590", "Turing", "Blackwell"),
+        ("R615", "Turing", "Blackwell"),
+    ],
+)
+def test_the_oldest_and_the_newest_gpus_of_a_branch(matrix: Matrix, branch: str, first: str, last: str) -> None:
+    found = matrix.architectures_of(branch)
+    assert (found[0].name, found[-1].name) == (first, last)
+    assert not any(row.tegra for row in found)
+
+
+def test_a_branch_that_is_not_known_drives_nothing_that_is(matrix: Matrix) -> None:
+    assert matrix.architectures_of("R999") == ()
 
 
 # -- forward compatibility packages
