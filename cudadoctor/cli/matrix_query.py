@@ -30,7 +30,7 @@ def command(ctx: click.Context, /, form: str, output: Any, color: str, verbose: 
     from cudadoctor.cli import _output
     from cudadoctor.cli._asking import Asked, answer
     from cudadoctor.render.matrix import text
-    from cudadoctor.render.matrix_documents import query_json
+    from cudadoctor.render.matrix_json import query_json
 
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
     shown = answer(Asked(**asked), style)

@@ -22,7 +22,7 @@ def command(form: str, output: Any) -> None:
     from cudadoctor.matrix import MatrixError, load_matrix
     from cudadoctor.matrix.holdings import data_of, holdings
     from cudadoctor.render.matrix_data import show_text, show_verdict
-    from cudadoctor.render.matrix_documents import show_json
+    from cudadoctor.render.matrix_json import show_json
 
     style = _output.style(to_file=output not in (None, "-"))
     try:

@@ -22,7 +22,7 @@ def command(ctx: click.Context, /, folder: Optional[str], form: str, output: Any
     from cudadoctor.cli import _output
     from cudadoctor.cli._verifying import verified
     from cudadoctor.render.matrix_data import verify_text, verify_verdict
-    from cudadoctor.render.matrix_documents import verify_json
+    from cudadoctor.render.matrix_json import verify_json
 
     found = verified(folder)
     status = 1 if found.findings else 0

@@ -11,6 +11,7 @@ from cudadoctor.render.style import clean
 SCHEMA = "cudadoctor.matrix-update/1"
 
 _WIDTH = 80
+_ORDER = ("release", "build", "seen", "branch", "driver", "toolkit", "pythons", "confirmed")
 # Left out of a long list of changes of one kind: the JSON has them all.
 _SHOWN = 12
 
@@ -23,8 +24,12 @@ def update_text(outcome: Outcome, program: str, place: str) -> str:
         lines += _list("left", outcome.notes)
         lines += ["", "      nothing was changed"]
         return _joined(lines)
-    changes = [f"{change.subject}: {change.text}" for change in outcome.changes]
+    ranked = sorted(outcome.changes, key=lambda change: _ORDER.index(change.kind))
+    confirmed = sum(change.kind == "confirmed" for change in ranked)
+    changes = [f"{change.subject}: {change.text}" for change in ranked if change.kind != "confirmed"]
     lines += _list("new", changes)
+    if confirmed:
+        lines += [*([] if changes else [""]), f"      {confirmed} builds have the Pythons that were inferred for them"]
     lines += _list("left", outcome.notes)
     if outcome.dry_run:
         lines += ["", "      nothing was written (--dry-run)"]
