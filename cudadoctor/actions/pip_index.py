@@ -32,8 +32,8 @@ def pip_index(python: str) -> PipIndex:
     FetchError where it has none, and where it is an index of one CUDA variant: that one does not tell what a plain
     `pip install torch` gives.
     """
-    pip = _pip(python)
-    settings = parse_pip_config_list(_output([*pip, "config", "list"]) or "")
+    pip, listed = _pip(python)
+    settings = parse_pip_config_list(listed)
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on", "y", "t"):
         raise FetchError(f"pip is set to use no index (no-index): {_NAME_IT}")
     configured = settings.get("index-url", "").strip()
@@ -53,15 +53,18 @@ def pip_index(python: str) -> PipIndex:
     return PipIndex(url, bool(configured), settings.get("cert") or None, settings.get("proxy") or None)
 
 
-def _pip(python: str) -> Sequence[str]:
-    """How pip of this interpreter is run: installed, or the one that Python itself brings along."""
-    if _output([python, "-m", "pip", "--version"]) is not None:
-        return (python, "-m", "pip")
-    code = "import ensurepip, glob, os; print(*glob.glob(os.path.join(ensurepip.__path__[0], '_bundled', 'pip-*.whl')))"
-    bundled = (_output([python, "-I", "-c", code]) or "").strip()
-    if bundled.endswith(".whl"):
-        return (python, os.path.join(bundled, "pip"))
-    raise FetchError(f"{python} has no pip that could tell its default index: {_NAME_IT}")
+def _pip(python: str) -> tuple[Sequence[str], str]:
+    """How pip of this interpreter is run, installed or the one that Python itself brings along, and its settings."""
+    pip: Sequence[str] = (python, "-m", "pip")
+    listed = _output([*pip, "config", "list"])
+    if listed is None:
+        code = "import ensurepip, glob, os; print(*glob.glob(os.path.join(ensurepip.__path__[0], '_bundled', 'pip-*')))"
+        bundled = (_output([python, "-I", "-c", code]) or "").strip()
+        pip = (python, os.path.join(bundled, "pip"))
+        listed = _output([*pip, "config", "list"]) if bundled.endswith(".whl") else None
+    if listed is None:
+        raise FetchError(f"{python} has no pip that could tell its default index: {_NAME_IT}")
+    return pip, listed
 
 
 def _output(command: Sequence[str]) -> Optional[str]:

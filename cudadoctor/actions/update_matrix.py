@@ -60,9 +60,12 @@ def judge(present: Section, observed: Observed) -> tuple[Merged, tuple[str, ...]
         return nothing, tuple(problems)
     merged = merge(present, observed)
     after = over(present, merged.sections, observed.day)
-    # Only what the update itself breaks: a slip in the data that is there shall not keep everybody from updating.
-    before = set(violations(over(present, {}, observed.day)))
-    problems = lost_rows(present, after) + [text for text in violations(after) if text not in before]
+    problems = lost_rows(present, after)
+    broken = violations(after)
+    if broken:
+        # Only what the update itself breaks: a slip in the data that is there shall not keep everybody from updating.
+        before = set(violations(over(present, {}, observed.day)))
+        problems += [text for text in broken if text not in before]
     return merged, tuple(problems)
 
 

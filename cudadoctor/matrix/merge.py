@@ -48,7 +48,8 @@ _DATED = re.compile(r"-\d{4}-\d{2}-\d{2}(-\d+)?\Z")
 
 
 class Change(NamedTuple):
-    """One thing that is new. `kind`: release, build, pythons, seen, branch, driver, toolkit."""
+    """One thing that is new. `kind`: release, build, seen (announced before), branch, driver, toolkit, pythons (more of
+    them), confirmed (inferred before)."""
 
     kind: str
     subject: str
@@ -264,8 +265,9 @@ class _Work:
         if more or confirmed:
             self._cite(data, item, self._listed(data, seen), "listed")
             _set_day(item, data, self.day)
-            text = f"wheels for Python {_joined(more)}" if more else f"wheels for Python {_joined(confirmed)} confirmed"
-            self.changes.append(Change("pythons", name, text))
+            kind, which = ("pythons", more) if more else ("confirmed", confirmed)
+            text = f"wheels for Python {_joined(which)}" + ("" if more else ", so far inferred, are there")
+            self.changes.append(Change(kind, name, text))
 
     def _new_release(self, version: str, builds: Mapping[tuple[str, str], SeenBuild]) -> None:
         facts = self.observed.facts[version]
@@ -315,7 +317,8 @@ class _Work:
         work["release"] = sorted([row, *work["release"]], key=lambda item: _numbers(item["version"]), reverse=True)
         torch[minor] = work
         self.data["torch"] = dict(sorted(torch.items()))
-        self.changes.append(Change("release", f"torch {version}", f"{_count(len(rows), 'build')}", len(rows)))
+        variants = ", ".join(dict.fromkeys(item["variant"] for item in rows))
+        self.changes.append(Change("release", f"torch {version}", f"new release, for {variants}", len(rows)))
 
     def _build(
         self,
@@ -496,10 +499,6 @@ def _joined(pythons: Iterable[str]) -> str:
 
 def _build_order(item: Mapping[str, Any]) -> tuple[Numbers, int]:
     return cuda_numbers(item["variant"]), PLATFORMS.index(item["platform"])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _numbers(text: str) -> Numbers:

@@ -45,24 +45,35 @@ def headline(outcome: Outcome) -> str:
     if not outcome.changes:
         return "up to date: nothing newer was found"
     news = _news(outcome.changes)
-    if outcome.verdict == WOULD_UPDATE:
-        return f"would be new: {news}"
-    return f"new: {news}"
+    verb = "would be" if outcome.dry_run else "are"
+    news = _news(outcome.changes)
+    if news.startswith("1 ") and ", " not in news:
+        verb = "would be" if outcome.dry_run else "is"
+    return f"{news} {verb} new"
 
 
 def _news(changes: Sequence[Change]) -> str:
-    """ "12 builds of torch 2.16.0, 3 builds that were announced, 2 drivers"."""
-    parts = [f"{change.text} of {change.subject}" for change in changes if change.kind == "release"]
+    """ "12 builds of torch 2.16.0, 3 announced builds, 2 drivers"; what only confirms the data where that is all."""
+    parts = [
+        f"{_count(change.builds, 'build', 'builds')} of {change.subject}"
+        for change in changes
+        if change.kind == "release"
+    ]
     words = (
         ("build", "build", "builds"),
         ("seen", "announced build", "announced builds"),
-        ("pythons", "build for more Pythons", "builds for more Pythons"),
         ("branch", "driver branch", "driver branches"),
         ("driver", "driver", "drivers"),
         ("toolkit", "CUDA toolkit", "CUDA toolkits"),
+        ("pythons", "build's Pythons", "builds' Pythons"),
+        ("confirmed", "build's confirmation", "builds' confirmations"),
     )
     for kind, one, several in words:
         number = sum(change.kind == kind for change in changes)
-        if number:
-            parts.append(f"{number} {one if number == 1 else several}")
+        if number and not (kind == "confirmed" and parts):
+            parts.append(_count(number, one, several))
     return ", ".join(parts)
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
