@@ -33,8 +33,9 @@ THE_WORLD = {
     "glob", "multiprocessing", "threading", "signal", "winreg", "getpass", "pwd", "http", "pynvml", "distro",
 }  # fmt: skip
 THE_WORLD_BY_NAME = {"open", "print", "input", "exec", "eval"}
-# The compatibility data is part of the program, and these read it from where it is installed or lies in a checkout.
-READS_ITS_OWN_DATA = {"matrix/load.py", "matrix/compile.py"}
+# The compatibility data and the rules are parts of the program: these read them from where they are installed or lie in
+# a checkout.
+READS_ITS_OWN_DATA = {"matrix/load.py", "matrix/compile.py", "rules/bundle.py"}
 
 
 class Import(NamedTuple):

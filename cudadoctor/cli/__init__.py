@@ -1,4 +1,7 @@
-"""The `cudadoctor` command. Each subcommand is a file of this folder with a `command`, imported only when it runs."""
+"""The `cudadoctor` command. Each subcommand is a file of this folder with a `command`, imported only when it runs.
+
+A plain `check` runs without click (see `_plain`); everything else is read by it (see `_group`).
+"""
 
 from __future__ import annotations
 
@@ -6,62 +9,27 @@ import errno
 import gc
 import os
 import sys
-from importlib import import_module
-from typing import Any, NoReturn, Optional
-
-import click
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cudadoctor import __version__
+
+if TYPE_CHECKING:
+    import click
+
+    from cudadoctor.cli._group import Commands, group
+
+__all__ = ["EXIT_INTERRUPTED", "EXIT_UNUSABLE", "Commands", "group", "main", "run"]
 
 EXIT_UNUSABLE = 2  # bad usage, unreadable input, or our own fault
 EXIT_INTERRUPTED = 130  # what a shell reports after Ctrl-C
 
 
-class Commands(click.Group):
-    """A group whose commands are the modules beside this one that begin with `prefix`. A further `_` in a name makes it
-    a helper, or a part of another group: `matrix_show` is the `show` of `matrix`."""
+def __getattr__(name: str) -> Any:
+    if name not in ("Commands", "group"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cudadoctor.cli import _group
 
-    prefix = ""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        from pkgutil import iter_modules
-
-        names = [module.name for module in iter_modules(__path__) if module.name.startswith(self.prefix)]
-        return sorted(name[len(self.prefix) :] for name in names if "_" not in name[len(self.prefix) :])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> Optional[click.Command]:
-        if not cmd_name.isidentifier() or "_" in cmd_name:
-            return None
-        name = f"{__name__}.{self.prefix}{cmd_name}"
-        try:
-            command: click.Command = import_module(name).command
-        except ModuleNotFoundError as error:
-            if error.name != name:
-                raise
-            return None
-        return command
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            from cudadoctor.cli._words import no_such
-
-            raise click.UsageError(no_such("command", args[0], self.list_commands(ctx)), ctx)
-        return super().resolve_command(ctx, args)
-
-
-@click.command(
-    cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    invoke_without_command=True,
-    epilog="Begin with `cudadoctor check`; `cudadoctor fix --print` prints what mends the machine.",
-)
-@click.version_option(__version__, "--version", prog_name="cudadoctor", message="%(prog)s %(version)s")
-@click.pass_context
-def group(ctx: click.Context) -> None:
-    """Finds the broken link between GPU, driver, CUDA, PyTorch, Python and system, and what mends it."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help(), err=True)
-        ctx.exit(EXIT_UNUSABLE)
+    return getattr(_group, name)
 
 
 def main() -> NoReturn:
@@ -69,24 +37,41 @@ def main() -> NoReturn:
     # A run makes some ten thousand objects and ends: looking for garbage among them every 700 costs a tenth of it.
     gc.set_threshold(50_000, 20, 20)
     try:
-        status = group.main(prog_name="cudadoctor", standalone_mode=False)
-    except click.exceptions.Abort:
+        status = _status()
+    except KeyboardInterrupt:
+        _say()
         status = EXIT_INTERRUPTED
-    except click.ClickException as error:
-        _say(_sentence(error))
-        status = EXIT_UNUSABLE
     except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # click's own output: help and version
-            _say(f"cannot write: {error.strerror}")
-            sys.exit(EXIT_UNUSABLE)
-        if os.environ.get("CUDADOCTOR_DEBUG") == "1":
-            raise
-        _say(
-            f"internal error ({_place(error)}): {type(error).__name__}: {error}; this is a bug of cudadoctor: "
-            "please report it with what the same command prints under CUDADOCTOR_DEBUG=1"
-        )
+        _say(_failure(error))
         status = EXIT_UNUSABLE
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _status() -> object:
+    """Runs the command that sys.argv names, and gives its exit status (None: it is fine)."""
+    if sys.argv[1:2] == ["check"]:
+        from cudadoctor.cli._plain import plain_check
+
+        options = plain_check(sys.argv[2:])
+        if options is not None:
+            from cudadoctor.cli._checking import check
+
+            return check(**options)
+    return _status_by_click()
+
+
+def _status_by_click() -> object:
+    import click
+
+    from cudadoctor.cli._group import group
+
+    try:
+        return group.main(prog_name="cudadoctor", standalone_mode=False)
+    except click.exceptions.Abort:
+        return EXIT_INTERRUPTED
+    except click.ClickException as error:
+        _say(f"cudadoctor: error: {_sentence(error)}")
+        return EXIT_UNUSABLE
 
 
 def run() -> NoReturn:
@@ -106,7 +91,25 @@ def run() -> NoReturn:
         os._exit(status)
 
 
+def _failure(error: Exception) -> str:
+    """What is said about an error that ended the command; our own mistakes are raised for who debugs them."""
+    from cudadoctor.cli._words import InputError
+
+    if isinstance(error, InputError):
+        return f"cudadoctor: error: {str(error).rstrip('.')}"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # click's own output: help and version
+        return f"cudadoctor: error: cannot write: {error.strerror}"
+    if os.environ.get("CUDADOCTOR_DEBUG") == "1":
+        raise error
+    return (
+        f"cudadoctor: error: internal error ({_place(error)}): {type(error).__name__}: {error}; "
+        "this is a bug of cudadoctor: please report it with what the same command prints under CUDADOCTOR_DEBUG=1"
+    )
+
+
 def _sentence(error: click.ClickException) -> str:
+    import click
+
     message = error.format_message().rstrip(".")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{message} (see `{error.ctx.command_path} -h`)"
@@ -123,7 +126,7 @@ def _place(error: BaseException) -> str:
     return f"cudadoctor {__version__}, {file}:{trace.tb_lineno}"
 
 
-def _say(message: str) -> None:
+def _say(line: str = "") -> None:
     from cudadoctor.cli._output import write_error
 
-    write_error(f"cudadoctor: error: {message}")
+    write_error(line)

@@ -46,7 +46,7 @@ def view_of(
     try:
         # All this is done while the machine is being looked at.
         matrix = load_matrix()
-        load_rules(selected)
+        load_rules(selected, reading.advance)
         matrix.torch_versions()  # reads the section that nearly every verdict needs
     except MatrixError as error:
         reading.stop()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from cudadoctor.cli._words import InputError, nearest, pair
-from cudadoctor.model import ABSENT, KNOWN, Fact, Facts, ParseError, absent, known, unknown
-from cudadoctor.model.catalogue import CATALOGUE, fits, read_value, spec_of
-from cudadoctor.model.fact import no_number
+from cudadoctor.model.fact import ABSENT, KNOWN, Fact, Facts, ParseError, absent, known, no_number, unknown
 from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
-    from cudadoctor.system import System
+    from cudadoctor.system import RecordingSystem, System
 
 # A facts document of one machine is some hundred kilobytes; more than this is something else.
 _MOST_BYTES = 64 << 20
@@ -41,11 +38,17 @@ class Machine(NamedTuple):
         return self.is_live and not self.assume
 
 
+def _nothing() -> None:
+    pass
+
+
 class Reading(NamedTuple):
-    """Facts that are being read: `facts()` waits for them, `stop()` leaves them be."""
+    """Facts that are being read: `facts()` waits for them, `stop()` leaves them be. `advance()` takes what is there by
+    now and starts what can be started; it never waits, and is called between whatever else is done meanwhile."""
 
     facts: Callable[[], Facts]
-    stop: Callable[[], None]
+    stop: Callable[[], None] = _nothing
+    advance: Callable[[], None] = _nothing
 
 
 def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
@@ -61,7 +64,7 @@ def begin_reading(machine: Machine, record: Optional[str] = None) -> Reading:
             if value is not None:
                 raise InputError(f"{option} looks at a machine, and --facts gives what was seen on one: use either")
         facts = facts_from_file(machine.facts_file)
-        reading = Reading(lambda: facts, lambda: None)
+        reading = Reading(lambda: facts)
     else:
         if machine.replay is not None and record is not None:
             raise InputError("--record keeps what this machine answers, and --replay is a machine already recorded")
@@ -70,19 +73,23 @@ def begin_reading(machine: Machine, record: Optional[str] = None) -> Reading:
 
 
 def _begin_examination(machine: Machine, record: Optional[str]) -> Reading:
+    # What a plain check of this machine does not need is imported where it is used: everything waits for this.
     from cudadoctor.probes.examine import RUN_SECONDS, begin, live_system
-    from cudadoctor.probes.patient import check_asked_python
-    from cudadoctor.system import RecordingSystem, ReplaySystem
 
-    recording = None
+    recording: Optional[RecordingSystem] = None
     try:
         if machine.replay is not None:
+            from cudadoctor.system.replay import ReplaySystem
+
             system: System = ReplaySystem(machine.replay, machine.python)
         else:
             system = live_system(RUN_SECONDS if machine.timeout is None else machine.timeout, machine.python)
-        check_asked_python(system)
+        if machine.python is not None:
+            from cudadoctor.probes.patient import check_asked_python
+
+            check_asked_python(system)
         if record is not None:
-            from cudadoctor.system.record import check_target
+            from cudadoctor.system.record import RecordingSystem, check_target
 
             check_target(record)
             system = recording = RecordingSystem(system)
@@ -99,11 +106,15 @@ def _begin_examination(machine: Machine, record: Optional[str]) -> Reading:
         except ParseError as error:
             raise InputError(str(error)) from None
 
-    return Reading(facts, examination.close)
+    return Reading(facts, examination.close, examination.advance)
 
 
 def assumed(facts: Facts, assumptions: Sequence[str]) -> Facts:
     """`facts` with those of `--assume FACT=VALUE` in their place (`absent` and `unknown` are values too)."""
+    if not assumptions:
+        return facts
+    from cudadoctor.model.catalogue import CATALOGUE, read_value, spec_of
+
     changes: dict[str, Fact[Any]] = {}
     for assumption in assumptions:
         name, text = pair("--assume", assumption, "FACT=VALUE")
@@ -133,6 +144,8 @@ def _with_node(facts: Facts, node: Optional[str]) -> Facts:
 
 def facts_from_file(path: str) -> Facts:
     """Reads a facts document, or the facts of a report document (`-`: standard input)."""
+    from cudadoctor.model.catalogue import fits, spec_of
+
     where = "standard input" if path == "-" else repr(path)
     document = read_json(path)
     if isinstance(document, Mapping) and str(document.get("schema", "")).startswith("cudadoctor.report/"):
@@ -152,6 +165,8 @@ def facts_from_file(path: str) -> Facts:
 
 def read_json(path: str) -> Any:
     """The JSON of a file (`-`: standard input), or InputError with the place of the mistake."""
+    import json
+
     where = "standard input" if path == "-" else repr(path)
     try:
         if path == "-" and sys.stdin is None:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import click
 
-
-class InputError(click.ClickException):
+class InputError(Exception):
     """What a person gave cannot be used; the message is one sentence: what, where, what was expected."""
-
-    exit_code = 2
 
 
 def nearest(word: str, names: Iterable[str], count: int = 3) -> list[str]:

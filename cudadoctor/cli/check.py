@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import click
 
-from cudadoctor.cli._input import Machine, begin_reading
 from cudadoctor.cli._options import machine_options, output_option, text_options
 from cudadoctor.render.formats import FORMATS
 
@@ -26,34 +25,11 @@ from cudadoctor.render.formats import FORMATS
 @output_option
 @text_options
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    form: str,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    fail_on: str,
-    unknown_ok: bool,
-    retry_code: Optional[int],
-    output: Optional[str],
-    color: str,
-    verbose: bool,
-    **machine: Any,
-) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Check GPU, driver, CUDA, PyTorch, Python and system.
 
     Exit status: 0 nothing found, 1 findings, 2 unusable input or a bug, 3 undecided.
     """
-    chosen = Machine(**machine)
-    reading = begin_reading(chosen)
-    # Whatever judges and prints is loaded while the machine is being looked at.
-    from cudadoctor.cli import _diagnosis, _output, _private
-    from cudadoctor.cli._program import program
-    from cudadoctor.render.formats import load, render
+    from cudadoctor.cli._checking import check
 
-    load(form)
-    style = _output.style(color, verbose, to_file=output not in (None, "-"))
-    view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, style, reading)
-    view = view._replace(program=program())
-    _output.write(render(form, _private.private(view) if chosen.is_live else view), output)
-    ctx.exit(view.exit)
+    ctx.exit(check(**options))

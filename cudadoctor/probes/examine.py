@@ -11,9 +11,12 @@ On a live machine:
 A probe that raises, crashes or hangs costs its own facts: they become unknown, with the reason, and the probe stands in
 `examination.failed` or `examination.timed_out`. A replayed machine is examined in this process.
 
-`examine(system)` gives the facts. Who has something else to do meanwhile (import the rules) begins, and asks later:
+`examine(system)` gives the facts. Who has something else to do meanwhile (import the rules) begins, looks in now and
+then, so that NVML is asked as soon as it is known where it is, and asks later:
 
     examination = begin(live_system())
+    ...
+    examination.advance()
     ...
     facts = examination.facts()
 """
@@ -41,9 +44,6 @@ PROBE_SECONDS = 6.0
 
 # Kept back from the probes, so that what is found is said before the deadline.
 RESERVE = 0.3
-
-# How long `begin` waits until NVML can be asked; it takes milliseconds, and goes on in `facts` where it does not.
-START_SECONDS = 0.5
 
 DEVICE = "device"
 DRIVER = "driver"
@@ -128,6 +128,12 @@ class Examination:
             self._result = self._all()
         return self._result
 
+    def advance(self) -> None:
+        """Takes what has been found so far, and starts what can be started by now. Never waits."""
+        if self._worker is not None and self._result is None:
+            while (finished := self._worker.next(0.0)) is not None:
+                self._digest(finished)
+
     def close(self) -> None:
         """Breaks the examination off, where nobody will ask for its facts."""
         if self._worker is not None:
@@ -175,7 +181,7 @@ class Examination:
     # -- this machine -----------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Everything is on its way when this returns."""
+        """The worker is on its way when this returns; `advance` and `facts` do the rest."""
         import time
 
         from cudadoctor.system.worker import Task, Worker, end_all_when_ended
@@ -188,12 +194,6 @@ class Examination:
             tasks.insert(place, Task(_LOCATE, self._locating(), PROBE_SECONDS))
         remaining = self._system.remaining()
         self._worker = Worker(tasks, time.monotonic() + remaining - min(RESERVE, remaining / 8))
-        limit = time.monotonic() + START_SECONDS
-        while DRIVER in self._probes and self._begun is None:
-            finished = self._worker.next(limit - time.monotonic())
-            if finished is None:
-                return
-            self._digest(finished)
 
     def _gather(self) -> None:
         assert self._worker is not None

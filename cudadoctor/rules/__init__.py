@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import pkgutil
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import ModuleType
 
 from cudadoctor.model import Rule
+from cudadoctor.rules import bundle
 
 _FILE = re.compile(r"cd(\d{3})_([a-z0-9_]+)\Z")
+
+
+@lru_cache(maxsize=1)
+def _bundle() -> bundle.Bundle | None:
+    """Where all rules are in one file, they are imported from there."""
+    found = bundle.find(__name__, __path__[0], getattr(__spec__, "loader", None))
+    if found is not None:
+        sys.meta_path.insert(0, found)
+    return found
 
 
 @lru_cache(maxsize=1)
 def rule_files() -> dict[str, str]:
     """Module names by rule id, in the order of the ids, without importing any of them."""
     found = {}
-    for module in pkgutil.iter_modules(__path__):
-        match = _FILE.match(module.name)
+    for name in bundle.module_names(__path__[0], _bundle()):
+        match = _FILE.match(name)
         if match:
-            found["CD" + match.group(1)] = module.name
+            found["CD" + match.group(1)] = name
     return dict(sorted(found.items()))
 
 
@@ -36,12 +46,14 @@ def rule_module(rule_id: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{rule_files()[rule_id]}")
 
 
-def load_rules(only: Iterable[str] | None = None) -> None:
-    """Imports the rules (or `only` these ids) ahead of their use. One that does not import is left for `diagnose`,
-    where that is its own result."""
-    for rule_id in rule_files() if only is None else only:
+def load_rules(only: Iterable[str] | None = None, meanwhile: Callable[[], None] | None = None) -> None:
+    """Imports the rules (or `only` these ids) ahead of their use, and calls `meanwhile` now and then. A rule that does
+    not import is left for `diagnose`, where that is its own result."""
+    for number, rule_id in enumerate(rule_files() if only is None else only):
         with contextlib.suppress(Exception):
             rule_module(rule_id)
+        if meanwhile is not None and number % 8 == 7:
+            meanwhile()
 
 
 def rule_of(rule_id: str) -> Rule:
