@@ -319,6 +319,7 @@ BUILD_COLUMNS: dict[str, Column] = {
     "platform": _r(_one_of(*PLATFORMS), "a platform"),
     "pythons": _r(_words_of(_matches(_PYTHON)), "Pythons like 3.12 3.13t"),
     "pythons_inferred": _c(_words_of(_matches(_PYTHON)), "Pythons"),
+    "pythons_index_only": _c(_words_of(_matches(_PYTHON)), "Pythons"),
     "sass": _c(_words_of(_arch), "targets like 80 86 90"),
     "ptx": _c(_words_of(_arch), "targets"),
     "disputed": _c(_words_of(_arch), "targets"),

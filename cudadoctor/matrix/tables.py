@@ -269,6 +269,8 @@ class Build(NamedTuple):
     """MiB that a fresh ``pip install`` of this build downloads on its platform, with everything that it requires there;
     None: not known. The sizes of the wheels of the day on which the row was written: what torch does not pin exactly
     may have changed by a little since."""
+    pythons_index_only: tuple[str, ...] = ()
+    """Those of ``pythons`` whose wheel lies on ``index_url`` alone: a plain ``pip install torch`` has none for them."""
 
     @property
     def requirement(self) -> str:
