@@ -125,16 +125,21 @@ def bounds(gpus: Iterable[Gpu], matrix: Matrix) -> tuple[int, int]:
     return lowest, highest
 
 
-def fitting_branch(gpus: Iterable[Gpu], matrix: Matrix, at_least: int = 0) -> Optional[Branch]:
+def fitting_branch(gpus: Iterable[Gpu], matrix: Matrix, at_least: int = 0, numbering: str = LINUX) -> Optional[Branch]:
     """The branch to install for `gpus`: of the newest CUDA major that they can have, the oldest long-lived branch that
-    is still maintained, since that is the one that distributions carry; for old cards the last that drives them."""
+    is still maintained, since that is the one that distributions carry; for old cards the last that drives them. On
+    Windows one of which a Windows driver has been seen."""
     lowest, highest = bounds(gpus, matrix)
     lowest = max(lowest, at_least)
-    return matrix.once(f"fitting branch {lowest} {highest}", lambda: _fitting(lowest, highest, matrix))
+    return matrix.once(
+        f"fitting branch {lowest} {highest} {numbering}", lambda: _fitting(lowest, highest, numbering, matrix)
+    )
 
 
-def _fitting(lowest: int, highest: int, matrix: Matrix) -> Optional[Branch]:
+def _fitting(lowest: int, highest: int, numbering: str, matrix: Matrix) -> Optional[Branch]:
     able = [row for row in matrix.branches() if not row.guessed and lowest <= row.linux <= highest]
+    if numbering != LINUX:
+        able = [row for row in able if row.windows]
     if not able:
         return None
     newest = able[0].cuda.partition(".")[0]
@@ -183,7 +188,7 @@ def exclude_each_other(gpus: Iterable[Gpu], matrix: Matrix) -> Optional[str]:
 
 def expected_driver(gpus: Iterable[Gpu], numbering: str, matrix: Matrix) -> Optional[Driver]:
     """The driver that a machine with `gpus` will have once it is installed; None where no branch drives them all."""
-    branch = fitting_branch(gpus, matrix)
+    branch = fitting_branch(gpus, matrix, numbering=numbering)
     return None if branch is None else _as_driver(branch, numbering)
 
 

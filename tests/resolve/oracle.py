@@ -9,12 +9,13 @@ The rules:
 1. The wheel has code for every GPU. sm_XY runs on X.Z with Z >= Y of the same major; not a target with a suffix,
    and not from a desktop part to an embedded one or back. PTX runs on what is newer than it, where the driver can
    compile it, and then only "likely". Targets that sources dispute, and lists that are a guess, decide nothing.
-2. The driver serves the CUDA of the wheel: the floor is one a CUDA major from 11 on, the very toolkit's before.
+2. The driver serves the CUDA of the wheel: the floor is one a CUDA major from 11 on, before the very toolkit's.
    Linux and Windows have two numberings; WSL counts as Windows.
 3. There is a wheel for the platform, the Python (3.13 and 3.13t are two) and the glibc.
 4. It is a torch that was asked for.
 5. Fresh: the newest torch, and for it the newest CUDA. Between wheels of one release, one that was seen for this Python
-   goes before one that is only inferred. What surely runs goes before what likely does.
+   goes before one that is only inferred. What surely runs goes before what likely does, and an environment for each
+   kind of GPU before one in which some likely run.
 6. A build that nobody has seen on an index is never the choice; it is an alternative that says so. One that may not
    exist at all is nothing. A branch or a Windows number that is a guess decides nothing.
 """
@@ -153,6 +154,31 @@ def is_guess(driver: str, numbering: str) -> bool:
     return row.get("confidence") == "guessed" or (numbering == "windows" and first in row.get("windows_guessed", []))
 
 
+@functools.cache
+def known_drivers(numbering: str) -> dict[int, tuple[str, ...]]:
+    """The oldest and the newest driver that any row names, by the Linux number of the branch; for a branch without one,
+    and for a guess, a made-up release of it."""
+    found: dict[int, set[str]] = {number: set() for number in branch_numbers()}
+    named = [row.get(column) for row in rows("driver_branches")["branch"] for column in _named(numbering)]
+    for table in ("toolkit", "floor"):
+        named += [
+            row.get(column) for row in rows("cuda_toolkits")[table] for column in (numbering, f"{numbering}_seen")
+        ]
+    for driver in named:
+        if driver is not None and "." in driver:
+            found[branch_of(driver, numbering)].add(driver)
+    for row in rows("driver_branches")["branch"]:
+        firsts = [row["linux"]] if numbering == "linux" else row.get("windows", []) + row.get("windows_guessed", [])
+        if not found[row["linux"]]:
+            found[row["linux"]] |= {f"{first}.10" for first in firsts[:1]}
+    ranked = {number: sorted(drivers, key=numbers) for number, drivers in found.items()}
+    return {number: tuple(dict.fromkeys((own[0], own[-1]))) for number, own in ranked.items() if own}
+
+
+def _named(numbering: str) -> tuple[str, str]:
+    return f"first_{numbering}", f"latest_{numbering}"
+
+
 # --------------------------------------------------------------------------------------------------- the machine
 
 
@@ -204,12 +230,11 @@ def at_least(driver: Numbers, floor: Numbers) -> bool:
 
 @functools.cache
 def floor(cuda: Numbers, numbering: str) -> Numbers:
-    """The oldest driver that runs wheels of this CUDA."""
-    for row in rows("cuda_toolkits")["floor"]:
-        if row["cuda"] == cuda[0]:
-            return numbers(row[numbering])
-    exact = [row for row in rows("cuda_toolkits")["toolkit"] if numbers(row["cuda"]) == cuda and numbering in row]
-    return min(numbers(row[numbering]) for row in exact)
+    """The oldest driver that runs wheels of this CUDA. The first toolkits of a major came with a driver older than its
+    floor, and run on that one."""
+    majors = [row for row in rows("cuda_toolkits")["floor"] if row["cuda"] == cuda[0]]
+    exact = [row for row in rows("cuda_toolkits")["toolkit"] if numbers(row["cuda"]) == cuda]
+    return min(numbers(row[numbering]) for row in majors + exact if numbering in row)
 
 
 @functools.cache
@@ -221,8 +246,7 @@ def serves(driver: str, numbering: str, cuda: Numbers) -> bool:
 @functools.cache
 def compiles(branch: int, cuda: Numbers) -> bool:
     """Whether the drivers of a branch understand PTX of this CUDA: it is not newer than what nvidia-smi shows."""
-    row = next(row for row in rows("driver_branches")["branch"] if row["linux"] == branch)
-    return numbers(row["cuda"]) >= cuda
+    return any(row["linux"] == branch and numbers(row["cuda"]) >= cuda for row in rows("driver_branches")["branch"])
 
 
 def has_code(build: Build, capability: str, branch: int) -> Optional[str]:
@@ -312,15 +336,47 @@ class Answer(NamedTuple):
 
 def answer(machine: Machine) -> Answer:
     """The newest torch that runs there."""
-    allowed = _with_wheels(machine.platform, machine.python, machine.glibc) & _asked_for(machine.request)
     if not machine.gpus:
+        allowed = _with_wheels(machine.platform, machine.python, machine.glibc) & _asked_for(machine.request)
         return _best(machine, allowed & _for_cpu())._replace(alternatives=(), unseen=())
     first, last = driver_range(machine.gpus)
-    ill = not drives(machine)
+    if first > last:  # no driver is any better than this one
+        return Answer(None)
+    driver, branch = _driver(machine, last)
+    best = _running(machine, driver, branch)
+    if best.likely and len(machine.gpus) > 1:
+        own = [_running(machine._replace(gpus=(one,)), driver, branch) for one in machine.gpus]
+        if all(one.choice is not None and not one.likely for one in own):
+            best = Answer(None)
+    return best._replace(driver_first=not drives(machine))
+
+
+def split(machine: Machine) -> dict[str, Build]:
+    """Which build each GPU could have by itself, on the one driver that the machine can have. Empty where that gains
+    nothing (one GPU has none that surely runs, or one build serves all and is as new), and where no driver drives all."""
+    first, last = driver_range(machine.gpus)
     if first > last:
-        return Answer(None, driver_first=ill)
-    driver = None if ill else machine.driver
-    branch = last if driver is None else branch_of(driver, machine.numbering)
+        return {}
+    driver, branch = _driver(machine, last)
+    own = {one: _running(machine._replace(gpus=(one,)), driver, branch) for one in machine.gpus}
+    found = {one: best.choice for one, best in own.items() if best.choice is not None and not best.likely}
+    together = answer(machine).choice
+    newer = together is None or any(build.release > together.release for build in found.values())
+    return found if len(found) == len(own) and newer else {}
+
+
+def _driver(machine: Machine, last: int) -> tuple[Optional[str], int]:
+    """The driver that counts and its branch: the machine's own where it drives the GPUs, else (None) any up to `last`.
+    A branch that is a guess is none (0)."""
+    if machine.driver is None or not drives(machine):
+        return None, last
+    guess = is_guess(machine.driver, machine.numbering)
+    return machine.driver, 0 if guess else branch_of(machine.driver, machine.numbering)
+
+
+def _running(machine: Machine, driver: Optional[str], branch: int) -> Answer:
+    """The newest that runs on this driver; without one, on some driver up to that branch."""
+    allowed = _with_wheels(machine.platform, machine.python, machine.glibc) & _asked_for(machine.request)
     allowed &= _served(driver, machine.numbering, branch)
     certain, likely = allowed, allowed
     for capability in machine.gpus:
@@ -328,9 +384,9 @@ def answer(machine: Machine) -> Answer:
         likely &= _running_on(capability, branch, "likely")
     surely = _best(machine, certain)
     if surely.choice is not None:
-        return surely._replace(driver_first=ill)
+        return surely
     perhaps = _best(machine, likely)
-    return perhaps._replace(likely=perhaps.choice is not None, driver_first=ill)
+    return perhaps._replace(likely=perhaps.choice is not None)
 
 
 def _best(machine: Machine, found: Set) -> Answer:
@@ -375,14 +431,11 @@ def faults(build: Build, machine: Machine) -> list[str]:
         return [*found, "it has no CUDA"]
     first, last = driver_range(machine.gpus)
     oldest = floor(build.cuda, machine.numbering)
-    if machine.driver is None or not drives(machine):
-        branch = last
-        if _branch_of_floor(oldest, machine.numbering) > last:
-            found.append("the last driver of these GPUs does not serve its CUDA")
-    else:
-        branch = branch_of(machine.driver, machine.numbering)
-        if not at_least(numbers(machine.driver), oldest):
-            found.append(f"driver {machine.driver} does not serve its CUDA")
+    driver, branch = _driver(machine, last)
+    if driver is not None and not at_least(numbers(driver), oldest):
+        found.append(f"driver {driver} does not serve its CUDA")
+    if driver is None and _branch_of_floor(oldest, machine.numbering) > last:
+        found.append("the last driver of these GPUs does not serve its CUDA")
     if first > last:
         found.append("no driver drives all of these GPUs")
     found += [f"no code for {one}" for one in machine.gpus if has_code(build, one, branch) is None]
