@@ -11,7 +11,7 @@ from typing import Optional
 
 from .drivers import counts_as_windows
 from .query import Matrix
-from .tables import Architecture, Branch, Build, Gpu, GpuMatch, TorchRelease, Verdict
+from .tables import Architecture, Branch, Build, DriverBound, Gpu, GpuMatch, TorchRelease, Verdict
 from .versions import capability, cuda_of_variant, numbers
 from .views import (
     NO,
@@ -113,17 +113,28 @@ def _drives(driver: str, system: str, row: Architecture, matrix: Matrix, gpu: Op
     nothing; a GPU without a known first branch is older than all that are known."""
     branch = matrix.branch_of(driver, system)
     if branch is None or branch.guessed:
-        return Verdict(UNKNOWN, f"the branch of driver {driver} is not known", None, None, "")
+        return Verdict(UNKNOWN, "its branch is not known", None, None, "")
     first = matrix.first_branch_for(gpu or row.capability[0])
+    seen = _seen_branch(gpu, matrix)
     last = matrix.last_branch_for(row.capability[0])
     if last is not None and branch.linux > last.number:
         return Verdict(NO, f"{last.branch} is the last branch that drives it", last.branch, None, last.source)
-    if first is not None and branch.linux < first.number:
-        if first.decisive:
-            return Verdict(NO, f"it needs {first.branch} or newer", first.branch, None, first.source)
-        reason = f"{first.branch} surely drives it; whether {branch.name} does is not known"
-        return Verdict(UNKNOWN, reason, first.branch, None, first.source)
+    if first is not None and first.decisive and branch.linux < first.number:
+        return Verdict(NO, f"it needs {first.branch} or newer", first.branch, None, first.source)
+    known = seen or first
+    if known is not None and branch.linux < known.number:
+        reason = f"{known.branch} is the first branch known to drive it, {branch.name} may not"
+        return Verdict(UNKNOWN, reason, known.branch, None, known.source)
     return Verdict(YES, f"{branch.name} drives it", None, None, row.source)
+
+
+def _seen_branch(gpu: Optional[Gpu], matrix: Matrix) -> Optional[DriverBound]:
+    """The first branch that is known to drive this very product, where that is later than the first that can."""
+    if gpu is None or gpu.min_driver is None or "min_driver" in gpu.guessed:
+        return None
+    seen = DriverBound(gpu.min_driver, gpu.min_driver_bound or "at-most", gpu.source)
+    first = matrix.first_branch_for(gpu)
+    return seen if first is None or seen.number > first.number else None
 
 
 def gpu_view(match: GpuMatch, question: Question, matrix: Matrix) -> GpuView:
@@ -151,6 +162,7 @@ def gpu_view(match: GpuMatch, question: Question, matrix: Matrix) -> GpuView:
         architecture,
         products,
         matrix.first_branch_for(alone or match.capability),
+        _seen_branch(alone, matrix),
         matrix.last_branch_for(match.capability),
         drives,
         compiles,

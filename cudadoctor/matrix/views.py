@@ -131,15 +131,18 @@ class DriverView(NamedTuple):
 
 
 class GpuView(NamedTuple):
-    """A GPU. ``products`` are all that the name can be. ``drives`` and ``compiles``: whether the driver that was asked
-    for drives it, and the toolkit compiles for it. ``first`` and ``last``: the oldest and the newest build with code
-    for it, of the newest CUDA where there are several; ``best``: the newest that runs on it alone, as all was asked."""
+    """A GPU. ``products`` are all that the name can be. ``first_branch`` is the first that can drive it,
+    ``seen_branch`` the first known to drive this very product, where that is later. ``drives`` and ``compiles``:
+    whether the driver that was asked for drives it, and the toolkit compiles for it. ``first`` and ``last``: the oldest
+    and the newest build with code for it, of the newest CUDA where there are several; ``best``: the newest that runs on
+    it alone, as all was asked (where several GPUs were)."""
 
     match: GpuMatch
     capability: str
     architecture: Architecture
     products: tuple[Gpu, ...]
     first_branch: Optional[DriverBound]
+    seen_branch: Optional[DriverBound]
     last_branch: Optional[DriverBound]
     drives: Optional[Verdict]
     compiles: Optional[Verdict]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
-from cudadoctor.matrix import Architecture, Branch, DriverBound, HostCompiler, Verdict, numbers
+from cudadoctor.matrix import Architecture, Branch, HostCompiler, Verdict, numbers
 from cudadoctor.matrix.holdings import Data
 from cudadoctor.matrix.look_up import covers
 from cudadoctor.matrix.views import LIKELY, NO, UNKNOWN, YES, Answer, CudaView, DriverView, GpuView, TorchView
@@ -117,12 +117,10 @@ def _gpu_text(gpu: GpuView, by_name: bool) -> str:
 def _branches_text(gpu: GpuView, answer: Answer) -> str:
     if gpu.architecture.tegra:
         return "its driver comes with JetPack"
-    first, last = _bound_text(gpu.first_branch), gpu.last_branch
-    if last is None:
-        said = f"{first} or newer" if first else "no limit is known"
-    else:
-        said = f"{first} to {last.branch}" if first else f"up to {last.branch}"
-        said += f"; {last.branch} is the last branch that drives it"
+    said = _first_text(gpu)
+    if gpu.last_branch is not None:
+        said += f"{', ' if said else ''}to {gpu.last_branch.branch}, the last that drives it"
+    said = said or "no limit is known"
     kinds = {product.modules for product in gpu.products if product.modules}
     if answer.question.system == "linux" and kinds in ({"open"}, {"proprietary"}):
         said += f"; only with the {kinds.pop()} kernel modules"
@@ -131,10 +129,18 @@ def _branches_text(gpu: GpuView, answer: Answer) -> str:
     return said
 
 
-def _bound_text(bound: Optional[DriverBound]) -> str:
-    if bound is None:
+def _first_text(gpu: GpuView) -> str:
+    first, seen = gpu.first_branch, gpu.seen_branch
+    if seen is not None:
+        return f"from branch {seen.branch} on" + (f", perhaps from {first.branch}" if first is not None else "")
+    if first is None:
         return ""
-    return f"branch {bound.branch}" + {"at-most": " (perhaps older)", "guessed": " (a guess)"}.get(bound.bound, "")
+    hedge = {"at-least": " at the earliest", "at-most": ", perhaps earlier", "guessed": " (a guess)"}.get(
+        first.bound, ""
+    )
+    if not hedge and len(gpu.products) > 1:
+        hedge = ", later products from a later one"
+    return f"from branch {first.branch} on{hedge}"
 
 
 # -- a driver -------------------------------------------------------------------------------------------------------
@@ -154,7 +160,7 @@ def _driver_rows(driver: DriverView, answer: Answer, style: Style) -> Iterator[s
     said = f'of CUDA {branch.cuda} and older; where nvidia-smi prints a "CUDA Version", it is this one'
     yield from row("PTX", f"{said}: not what is installed, and no limit for the line above", style)
     driven = [item.architecture for item in driver.drives if item.verdict.answer == YES]
-    yield from row("drives", _architectures(driven), style)
+    yield from row("drives", f"{_architectures(driven)}; products newer than the driver may need a newer one", style)
     for reason, rows in _not_driven(driver):
         yield from row("", f"not {_architectures(rows)}: {reason}", style)
     if branch.note:

@@ -134,8 +134,9 @@ class BuildName(TypedDict):
 
 
 class GpuEntry(TypedDict):
-    """`products` are all that the name can be. `drives`, `compiles`: the driver and the CUDA that were asked for, null
-    where none was. `first_build` and `last_build`: the oldest and the newest torch with code for it."""
+    """`products` are all that the name can be. `first_branch` is the first that can drive it, `seen_branch` the first
+    known to drive this very product, where that is later. `drives`, `compiles`: the driver and the CUDA that were asked
+    for, null where none was. `first_build` and `last_build`: the oldest and the newest torch with code for it."""
 
     asked: str
     name: str
@@ -145,6 +146,7 @@ class GpuEntry(TypedDict):
     vgpu: Optional[str]
     products: list[ProductEntry]
     first_branch: Optional[BranchBoundEntry]
+    seen_branch: Optional[BranchBoundEntry]
     last_branch: Optional[BranchBoundEntry]
     first_cuda: Optional[str]
     last_cuda: Optional[str]

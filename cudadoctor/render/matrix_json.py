@@ -176,6 +176,7 @@ def _gpu(gpu: GpuView) -> GpuEntry:
             for row in gpu.products
         ],
         "first_branch": _bound(gpu.first_branch),
+        "seen_branch": _bound(gpu.seen_branch),
         "last_branch": _bound(gpu.last_branch),
         "first_cuda": gpu.architecture.first_cuda,
         "last_cuda": gpu.architecture.last_cuda,

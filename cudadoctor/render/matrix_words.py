@@ -86,7 +86,10 @@ def _builds(answer: Answer) -> Said:
             sentence = f"torch {version(best.build)} is the newest that runs on {on}"
         if best.answer == LIKELY:
             sentence += f", likely: {best.reason}"
-        return Said(OK, sentence)
+        doubt = next(
+            (gpu.drives for gpu in answer.gpus if gpu.drives is not None and gpu.drives.answer == UNKNOWN), None
+        )
+        return Said(OK, sentence + (f", if the driver drives it: {doubt.reason}" if doubt is not None else ""))
     unsure = answer.unsure or tuple(line for line in answer.lines if line.answer == UNKNOWN)
     if unsure and any(gpu.architecture.tegra for gpu in answer.gpus):
         return Said(FAIL, _jetson(answer.gpus[0]))
