@@ -21,11 +21,13 @@ def for_any_gpu(need: Need, matrix: Matrix) -> Resolution:
     if need.driver is None or branch is None or branch.guessed:
         return Resolution(None, undecided=NOT_KNOWN)
     driver = Driver(need.driver, need.numbering)
-    cards = _served(need, matrix, driver, branch)
+    cards, unserved = _cards(need, matrix, driver, branch)
     parts = parts_of(need._replace(gpus=cards), matrix, driver)
     if not parts:
         return Resolution(None, undecided=NOT_KNOWN, reasons=(f"no torch build is known for a GPU on {branch.name}",))
     named = ", ".join(dict.fromkeys(gpu.label for gpu in cards))
+    if unserved:
+        named += f"; not compute capability {', '.join(gpu.capability or '' for gpu in unserved)}"
     if len(parts) > 1:
         split = tuple(Split(gpus, spell(best, alone)) for gpus, best, alone in parts)
         return Resolution(None, undecided=f"{NOT_KNOWN}, and it decides", split=split)
@@ -34,23 +36,22 @@ def for_any_gpu(need: Need, matrix: Matrix) -> Resolution:
     others = tuple(line for line in choice.reasons if not line.startswith("GPU:"))
     return Resolution(
         choice._replace(
-            reasons=(f"GPU: not named; there is code for all that {branch.name} drives: {named}", *others),
+            reasons=(f"GPU: not named; there is code for what {branch.name} drives: {named}", *others),
             assumes=(f"the GPU is one that {branch.name} drives ({named})", *choice.assumes),
         )
     )
 
 
-def _served(need: Need, matrix: Matrix, driver: Driver, branch: Branch) -> tuple[Gpu, ...]:
-    """A GPU of each kind that the driver drives and some build has code for; embedded ones apart."""
+def _cards(need: Need, matrix: Matrix, driver: Driver, branch: Branch) -> tuple[tuple[Gpu, ...], tuple[Gpu, ...]]:
+    """A GPU of each kind that the driver drives, embedded ones apart: those that some build serves, and the others."""
     found: list[Gpu] = []
     for row in matrix.architectures():
-        if row.tegra:
-            continue
-        for capability in row.capability:
+        for capability in () if row.tegra else row.capability:
             first, last = matrix.first_branch_for(capability), matrix.last_branch_for(capability)
             if (first is None or first.number <= branch.linux) and (last is None or branch.linux <= last.number):
                 found.append(Gpu(row.name, capability))
-    return tuple(gpu for gpus in kinds(found) if _is_served(gpus, need, matrix, driver) for gpu in gpus)
+    served = tuple(gpu for gpus in kinds(found) if _is_served(gpus, need, matrix, driver) for gpu in gpus)
+    return served, tuple(gpu for gpu in found if gpu not in served)
 
 
 def _is_served(gpus: tuple[Gpu, ...], need: Need, matrix: Matrix, driver: Optional[Driver]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from cudadoctor.matrix import Build, Matrix, numbers
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.resolve.drivers import NO_LAST, Driver, bounds, newest_driver, product
+from cudadoctor.resolve.drivers import Driver, driver_needed, driver_words, newest_driver, product
 from cudadoctor.resolve.judge import Judge, Judged
 from cudadoctor.resolve.need import (
     BY_DRIVER,
@@ -35,9 +35,12 @@ class _Change(NamedTuple):
     driver: Optional[Driver] = None
 
 
-def blockers(need: Need, matrix: Matrix, driver: Optional[Driver], best: Optional[Judged]) -> tuple[Blocker, ...]:
+def blockers(
+    need: Need, matrix: Matrix, driver: Optional[Driver], best: Optional[Judged], sure_only: bool = False
+) -> tuple[Blocker, ...]:
     """The single changes that open something better than `best`, the one that opens most first. Where nothing serves
-    the machine and no single change opens anything, the fewest together that do."""
+    the machine and no single change opens anything, the fewest together that do. `sure_only` leaves out what only
+    should run."""
     fresh = need._replace(keep=False)
     # What is kept for the sake of little change is no measure of what could be had.
     if best is not None and keeps(need):
@@ -53,6 +56,7 @@ def blockers(need: Need, matrix: Matrix, driver: Optional[Driver], best: Optiona
                 for several in combinations(changes, count)
                 if (b := _opened(several, fresh, matrix, driver, best)) is not None
             ]
+    found = [b for b in found if not sure_only or b.opens.certainty == "certain"]
     found.sort(key=lambda b: (numbers(b.opens.torch) or (), numbers(b.opens.cuda or "0") or ()), reverse=True)
     return tuple(found)
 
@@ -96,7 +100,7 @@ def _wording(by: str, build: Build, need: Need, matrix: Matrix) -> tuple[Optiona
     """What the change takes, and how to say it."""
     if by == BY_DRIVER:
         needed = driver_needed(build, need, matrix)
-        return needed, _driver_words(needed, need, matrix)
+        return needed, driver_words(needed, need, matrix)
     if by == BY_PYTHON:
         python = nearest_python(need.python, build.pythons)
         return python, _python_words(python, need)
@@ -110,21 +114,6 @@ def _wording(by: str, build: Build, need: Need, matrix: Matrix) -> tuple[Optiona
     return None, f"doing without {names} or updating it"
 
 
-def _driver_words(needed: str, need: Need, matrix: Matrix) -> str:
-    change = f"a driver of {needed} or newer"
-    if need.wsl:
-        change = f"a Windows driver of {needed} or newer"
-    elif need.numbering != LINUX:
-        change += " (Windows' numbers)"
-    _, highest = bounds(need.gpus, matrix)
-    last = matrix.branch(str(highest)) if highest != NO_LAST else None
-    if last is not None:
-        change += f", {last.name} being the last branch for this card"
-    if any(product(gpu.label, matrix).vgpu for gpu in need.gpus):
-        change += " (vGPU: guest and host drivers must match, so the host's administrator updates both)"
-    return change
-
-
 def _python_words(python: str, need: Need) -> str:
     if need.implementation != "CPython":
         return f"CPython {python}"
@@ -133,22 +122,6 @@ def _python_words(python: str, need: Need) -> str:
     if need.free_threaded and python == need.python:
         return f"Python {python} with the GIL (not {need.python_tag})"
     return f"Python {python}"
-
-
-def driver_needed(build: Build, need: Need, matrix: Matrix) -> str:
-    """The oldest driver number, in this system's numbering, that serves `build` and drives every GPU."""
-    floor = matrix.floor(int((build.cuda or "0").partition(".")[0]), need.numbering)
-    if floor is None and build.cuda is not None:
-        row = matrix.toolkit(build.cuda)
-        floor = None if row is None else row.linux if need.numbering == LINUX else row.windows
-    lowest, _ = bounds(need.gpus, matrix)
-    branch = matrix.branch(str(lowest)) if lowest else None
-    if branch is None:
-        return floor or "0"
-    first = branch.first_linux or str(branch.linux)
-    if need.numbering != LINUX:
-        first = str(branch.windows[0]) if branch.windows else "0"
-    return max(floor or "0", first, key=lambda text: numbers(text) or ())
 
 
 def nearest_python(python: Optional[str], pythons: Iterable[str]) -> str:
@@ -173,7 +146,7 @@ def other_ways(need: Need, matrix: Matrix, found: Iterable[Blocker]) -> tuple[Ot
     blocker = next((b for b in found if b.by == BY_DRIVER), None)
     if branch is None or branch.guessed or blocker is None or blocker.opens.cuda is None:
         return ()
-    if any(_may_use_compat(gpu.label, matrix) != "yes" for gpu in need.gpus):
+    if any(_may_use_compat(gpu.label, matrix) != "yes" or product(gpu.label, matrix).vgpu for gpu in need.gpus):
         return ()
     capabilities = [gpu.capability for gpu in need.gpus if gpu.capability is not None]
     row = matrix.forward_compat(branch.name, blocker.opens.cuda, capabilities)

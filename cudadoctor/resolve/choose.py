@@ -13,16 +13,19 @@ from cudadoctor.resolve.drivers import (
     Driver,
     driver_for,
     driver_range,
+    ending_with,
     exclude_each_other,
     is_driven,
-    newest_driver,
+    modules_clash,
+    names,
 )
 from cudadoctor.resolve.judge import Judged, judge_all
-from cudadoctor.resolve.mixture import are_unlike, each_alone, names, split
+from cudadoctor.resolve.mixture import are_unlike, each_alone, split
 from cudadoctor.resolve.need import (
     BY_DRIVER,
     BY_GPU,
     BY_INDEX,
+    BY_REQUEST,
     CPU,
     NONE,
     UNKNOWN,
@@ -36,7 +39,7 @@ from cudadoctor.resolve.need import (
 )
 from cudadoctor.resolve.pick import is_installed, pick
 from cudadoctor.resolve.spell import spell, typical
-from cudadoctor.resolve.without_gpu import embedded, for_cpu, on_jetson
+from cudadoctor.resolve.without_gpu import embedded, for_cpu, is_embedded, on_jetson
 
 
 def resolve(need: Need, matrix: Matrix) -> Resolution:
@@ -64,7 +67,7 @@ def resolve(need: Need, matrix: Matrix) -> Resolution:
 
 def _for_what_is_driven(need: Need, matrix: Matrix, apart: str) -> Resolution:
     """GPUs that no driver drives together: those that the driver at work drives are served, the rest stay idle."""
-    drivers = driver_range(need.gpus, matrix)
+    drivers = driver_range(need.gpus, matrix, need.numbering)
     driven = tuple(gpu for gpu in need.gpus if is_driven(gpu, need, matrix))
     if need.driver is None or need.driver_state != WORKS or not driven or len(driven) == len(need.gpus):
         objection = Objection(BY_GPU, apart)
@@ -88,13 +91,18 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
         # An old build whose PTX a new card might compile is no choice where each card can have a build of its own.
         if parts and best is not None and best.likely:
             best = None
-    blocked = () if nothing_to_do else blockers(need, matrix, driver, best)
+    blocked = () if nothing_to_do else blockers(need, matrix, driver, best, sure_only=bool(parts))
     reasons: tuple[str, ...] = () if best is not None else _why_nothing(judged, need)
     if parts and best is None:
         reasons = (f"no single build of torch serves {names(need.gpus)} together", *reasons)
+    choice = None if best is None else spell(best, need, judged)
+    clash = modules_clash(need, matrix) if are_unlike(need) else None
+    if clash is not None:
+        reasons = (*reasons, clash)
+        choice = choice if choice is None else choice._replace(reasons=(*choice.reasons, clash))
     return Resolution(
-        None if best is None else spell(best, need, judged),
-        _alternatives(judged, best, need),
+        choice,
+        _alternatives(judged, best, need, sure_only=bool(parts) or (best is not None and not best.likely)),
         blocked,
         reasons,
         parts,
@@ -103,8 +111,10 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
         objections=() if best is not None else typical(judged),
         moves=() if best is None else dependents.moves(best.build, need, matrix),
         other_ways=other_ways(need, matrix, blocked),
-        drivers=driver_range(need.gpus, matrix),
-        not_helping=() if nothing_to_do else _not_helping(need, matrix, driver, judged, best, blocked),
+        drivers=None if is_embedded(need, matrix) else driver_range(need.gpus, matrix, need.numbering),
+        not_helping=()
+        if nothing_to_do or driver_first is not None
+        else _not_helping(need, matrix, driver, judged, best, blocked),
     )
 
 
@@ -114,13 +124,13 @@ def _is_more_asked(need: Need) -> bool:
     return bool(need.partners) or not set(need.companions) <= here
 
 
-def _alternatives(judged: Sequence[Judged], best: Optional[Judged], need: Need) -> tuple[Choice, ...]:
+def _alternatives(judged: Sequence[Judged], best: Optional[Judged], need: Need, sure_only: bool) -> tuple[Choice, ...]:
     """The newest torch of each variant that passes, the choice apart, and what was announced for a variant since, but
-    never seen."""
+    never seen. `sure_only` leaves out what only should run."""
     found: dict[str, Judged] = {}
     unseen: dict[str, Judged] = {}
     for j in judged:  # newest first
-        if j.likely and best is not None and not best.likely:
+        if j.likely and sure_only:
             continue
         if j.passes:
             found.setdefault(j.build.variant, j)
@@ -137,7 +147,12 @@ def _alternatives(judged: Sequence[Judged], best: Optional[Judged], need: Need) 
 
 def _why_nothing(judged: Sequence[Judged], need: Need) -> tuple[str, ...]:
     if not judged:
-        return (f"PyTorch has no CUDA wheels for {need.platform}",)
+        own = "; NVIDIA has some on an index of its own" if need.platform == "windows-aarch64" else ""
+        return (f"PyTorch has no CUDA wheels for {need.platform}{own}",)
+    if all(BY_REQUEST in j.sides for j in judged):
+        asked = " ".join(filter(None, (need.torch, need.variant)))
+        newest = max(judged, key=lambda j: (j.build.seen, j.key)).build
+        return (f"no torch {asked} is known for {need.platform}; the newest is {newest.torch}+{newest.variant}",)
     return tuple(dict.fromkeys(o.reason for o in typical(judged)))
 
 
@@ -150,15 +165,17 @@ def _not_helping(
     blocked: Sequence[Blocker],
 ) -> tuple[str, ...]:
     """The change that people try first, where it opens nothing: a newer driver for a GPU that newer builds left out."""
-    if driver is None or need.driver is None or not judged or any(BY_DRIVER in b.by for b in blocked):
+    if driver is None or need.driver is None or need.torch or need.variant or any(BY_DRIVER in b.by for b in blocked):
         return ()
-    newest = max(judged, key=lambda j: j.key)
-    if best is not None and best.key[0] == newest.key[0]:
+    newer = [j for j in judged if j.build.seen and (best is None or j.key > best.key)]
+    if not newer or not all(BY_GPU in j.sides for j in newer):
         return ()
-    last = newest_driver(need, matrix)
-    if last is None or BY_GPU not in newest.sides:
-        return ()
-    return (f"a newer driver: with {last.version} as well, {newest.hard[0].reason}",)
+    what = f"no torch build for {need.platform}" if best is None else f"no build newer than {best.build.torch}"
+    last = driver_range(need.gpus, matrix).last
+    end = ""
+    if last is not None:
+        end = f"{last.name} is the last branch for {names(ending_with(last, need.gpus, matrix))}, and "
+    return (f"a newer driver: {end}{what} has code for {'all of them' if are_unlike(need) else names(need.gpus)}",)
 
 
 __all__ = ["resolve"]

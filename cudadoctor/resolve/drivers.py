@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Optional
 
-from cudadoctor.matrix import Branch, GpuMatch, Matrix, Verdict, numbers
+from cudadoctor.matrix import Branch, Build, GpuMatch, Matrix, Verdict, numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.resolve.need import BROKEN, LINUX, NONE, WORKS, DriverRange, Gpu, Need
 
@@ -90,6 +90,39 @@ def serves(driver: Driver, matrix: Matrix) -> Mapping[str, Verdict]:
     return matrix.once(f"serves {driver.version} {driver.numbering}", make)
 
 
+def driver_needed(build: Build, need: Need, matrix: Matrix) -> str:
+    """The oldest driver number, in this system's numbering, that serves `build` and drives every GPU."""
+    floor = matrix.floor(int((build.cuda or "0").partition(".")[0]), need.numbering)
+    if floor is None and build.cuda is not None:
+        row = matrix.toolkit(build.cuda)
+        floor = None if row is None else row.linux if need.numbering == LINUX else row.windows
+    lowest, _ = bounds(need.gpus, matrix)
+    branch = matrix.branch(str(lowest)) if lowest else None
+    if branch is None:
+        return floor or "0"
+    first = branch.first_linux or str(branch.linux)
+    if need.numbering != LINUX:
+        first = str(branch.windows[0]) if branch.windows else "0"
+    return max(floor or "0", first, key=lambda text: numbers(text) or ())
+
+
+def driver_words(needed: str, need: Need, matrix: Matrix) -> str:
+    """Which driver it takes, in the numbers of the system, and up to which branch."""
+    change = f"a driver of {needed} or newer"
+    if need.wsl:
+        change = f"a Windows driver of {needed} or newer"
+    elif need.numbering != LINUX:
+        change += " (Windows' numbers)"
+    _, highest = bounds(need.gpus, matrix)
+    last = matrix.branch(str(highest)) if highest != NO_LAST else None
+    if last is not None:
+        card = "this card" if len(need.gpus) == 1 else names(ending_with(last, need.gpus, matrix))
+        change += f", {last.name} being the last branch for {card}"
+    if any(product(gpu.label, matrix).vgpu for gpu in need.gpus):
+        change += " (vGPU: guest and host drivers must match, so the host's administrator updates both)"
+    return change
+
+
 # -- branches for GPUs ----------------------------------------------------------------------------------------------
 
 
@@ -152,7 +185,7 @@ def _fitting(lowest: int, highest: int, numbering: str, matrix: Matrix) -> Optio
     return able[0]
 
 
-def driver_range(gpus: Iterable[Gpu], matrix: Matrix) -> DriverRange:
+def driver_range(gpus: Iterable[Gpu], matrix: Matrix, numbering: str = LINUX) -> DriverRange:
     """The branches for `gpus`: first, last, the one to install, and which kernel modules it has to have on Linux."""
     cards = tuple(gpus)
     lowest, highest = bounds(cards, matrix)
@@ -162,7 +195,7 @@ def driver_range(gpus: Iterable[Gpu], matrix: Matrix) -> DriverRange:
     return DriverRange(
         matrix.branch(str(lowest)) if lowest else None,
         matrix.branch(str(highest)) if highest != NO_LAST else None,
-        fitting_branch(cards, matrix),
+        fitting_branch(cards, matrix, numbering=numbering),
         flavour,
     )
 
@@ -170,6 +203,32 @@ def driver_range(gpus: Iterable[Gpu], matrix: Matrix) -> DriverRange:
 def _flavour(capability: Optional[str], matrix: Matrix) -> Optional[str]:
     row = matrix.architecture(capability) if capability else None
     return None if row is None else row.modules
+
+
+def ending_with(last: Branch, gpus: Iterable[Gpu], matrix: Matrix) -> tuple[Gpu, ...]:
+    """The GPUs for which no branch after that one exists."""
+    return tuple(gpu for gpu in gpus if gpu_bounds(gpu, matrix)[1] == last.linux)
+
+
+def modules_clash(need: Need, matrix: Matrix) -> Optional[str]:
+    """Why one Linux system cannot drive all the GPUs, of which some need the open kernel modules and others the
+    proprietary ones; None where it can, or where a driver lists them all."""
+    if need.numbering != LINUX or (need.driver_state == WORKS and all(gpu.number is not None for gpu in need.gpus)):
+        return None
+    wanting = {_flavour(gpu.capability, matrix): gpu for gpu in need.gpus}
+    new, old = wanting.get("open"), wanting.get("proprietary")
+    if new is None or old is None:
+        return None
+    return (
+        f"kernel modules: {new.label} needs NVIDIA's open ones, {old.label} the proprietary ones: one Linux system "
+        "loads only one kind, and the other card stays idle"
+    )
+
+
+def names(gpus: Iterable[Gpu]) -> str:
+    """ "GTX 1080, RTX 3090 and RTX 5090", each once."""
+    labels = list(dict.fromkeys(gpu.label for gpu in gpus))
+    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def exclude_each_other(gpus: Iterable[Gpu], matrix: Matrix) -> Optional[str]:

@@ -18,7 +18,7 @@ from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies, split_local
 from cudadoctor.resolve import dependents
 from cudadoctor.resolve.companions import companion_version, wanted_companions
-from cudadoctor.resolve.drivers import Driver, serves
+from cudadoctor.resolve.drivers import Driver, driver_needed, serves
 from cudadoctor.resolve.need import (
     BY_COMPANION,
     BY_DRIVER,
@@ -232,7 +232,7 @@ class Judge:
             if by == BY_GPU:
                 for gpu, verdict in self._code(build):
                     if verdict.answer not in RUNS:
-                        yield Objection(by, f"{gpu.label}: {verdict.reason}")
+                        yield Objection(by, _no_code(gpu, verdict, build))
             elif by == BY_DRIVER:
                 verdict = self._served[build.cuda or ""]
                 yield Objection(by, verdict.reason, verdict.needed)
@@ -241,7 +241,7 @@ class Judge:
             elif by == BY_PLATFORM:
                 yield Objection(by, "this system's C library is musl; torch has wheels for glibc only")
             elif by == BY_GLIBC:
-                reason = f"torch {build.torch} {build.variant} needs glibc {build.glibc} or newer, this is {need.glibc}"
+                reason = f"torch {name(build)} needs glibc {build.glibc} or newer, this is {need.glibc}"
                 yield Objection(by, reason, build.glibc)
             elif by == BY_REQUEST:
                 if not self._is_asked(build):
@@ -252,15 +252,15 @@ class Judge:
                 for pin in self._unmet_pins(build):
                     yield Objection(by, dependents.refusal(pin, build))
             elif by == BY_COMPANION:
-                for name, specifier in self._missing_companions(build, judged.release):
-                    reason = f"no {name}{specifier} for torch {build.torch} {build.variant} was seen on the index"
+                for package, specifier in self._missing_companions(build, judged.release):
+                    reason = f"no {package}{specifier} for torch {name(build)} was seen on the index"
                     yield Objection(by, reason)
                 for partner in self.partners:
                     if partner.release(build, need, self.matrix) is None:
                         yield Objection(by, partner.refusal(build, need, self.matrix))
             elif by == BY_INDEX:
-                text = "may not exist" if build.guessed else "announced, but not seen on an index"
-                yield Objection(by, f"torch {build.torch} {build.variant}: {text}")
+                text = "may not exist" if build.guessed else "was announced, but not seen on an index"
+                yield Objection(by, f"torch {name(build)} {text}")
 
     def reasons(self, judged: Judged) -> Iterator[str]:
         build = judged.build
@@ -282,7 +282,7 @@ class Judge:
     def _gpu_reasons(self, build: Build) -> Iterator[str]:
         for gpu, verdict in self._code(build):
             if verdict.answer == "likely":
-                yield f"GPU: {gpu.label}: {verdict.reason}"
+                yield f"GPU: {_named(gpu, verdict.reason)}"
             elif verdict.answer == "yes":
                 yield f"GPU: {verdict.via} code runs on {gpu.label} (compute capability {gpu.capability})"
 
@@ -295,9 +295,11 @@ class Judge:
             return
         floor = self.matrix.floor(int(major), driver.numbering)
         if floor is None:
-            yield f"driver: {verdict.reason}"
+            yield "driver: " + verdict.reason.removeprefix("driver ")
         elif driver.is_expected:
-            yield f"driver: CUDA {build.cuda} needs {floor} or newer"
+            needed = driver_needed(build, self.need, self.matrix)
+            more = "" if needed == floor else f", the GPU {needed} or newer"
+            yield f"driver: CUDA {build.cuda} needs {floor} or newer{more}"
         else:
             yield f"driver: {driver.version} serves every CUDA {major}.x ({floor} or newer does)"
 
@@ -311,7 +313,27 @@ class Judge:
         if need.python_bits != 64:
             return f"this Python is a {need.python_bits}-bit one, torch has 64-bit wheels only"
         has = ", ".join(build.pythons)
-        return f"torch {build.torch} {build.variant} has no wheel for Python {need.python_tag}: it has {has}"
+        return f"torch {name(build)} has no wheel for Python {need.python_tag}: it has {has}"
+
+
+def name(build: Build) -> str:
+    """As people know it: 2.14.1+cu126."""
+    return f"{build.torch}+{build.variant}"
+
+
+def _no_code(gpu: Gpu, verdict: Verdict, build: Build) -> str:
+    """Why a build does not run on a GPU, which is called by its name."""
+    if build.archs_guessed or build.guessed:
+        return f"which GPUs torch {name(build)} on {build.platform} has code for is not known"
+    reason = _named(gpu, verdict.reason)
+    return f"torch {name(build)} {reason[3:]}" if reason.startswith("it has ") else f"torch {name(build)}: {reason}"
+
+
+def _named(gpu: Gpu, reason: str) -> str:
+    """The matrix speaks of sm_61; here that is a card with a name."""
+    target = "sm_" + (gpu.capability or "").replace(".", "")
+    named = reason.replace(f" {target}", f" {gpu.label} ({target})", 1)
+    return named if named != reason else f"{gpu.label}: {reason}"
 
 
 def judge_all(need: Need, matrix: Matrix, driver: Optional[Driver], cuda: bool = True) -> list[Judged]:

@@ -68,7 +68,3 @@ def each_alone(need: Need, matrix: Matrix) -> list[str]:
         if best is not None:
             lines.append(f"{gpus[0].label} alone: torch {best.build.torch}+{best.build.variant}, on {name}")
     return lines
-
-
-def names(gpus: Sequence[Gpu]) -> str:
-    return " and ".join(dict.fromkeys(gpu.label for gpu in gpus))

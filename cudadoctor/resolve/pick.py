@@ -20,7 +20,7 @@ def pick(judged: Sequence[Judged], need: Need) -> Optional[Judged]:
     able = [j for j in able if not j.likely] or able
     least = min(j.unmet for j in able)
     fit = [j for j in able if j.unmet == least]
-    return _nearest(fit, need) if keeps(need) else _newest(fit, need)
+    return _nearest(fit, need) if keeps(need) else _newest(fit)
 
 
 def pick_better(judge: Judge, than: Optional[Judged]) -> Optional[Judged]:
@@ -29,7 +29,7 @@ def pick_better(judge: Judge, than: Optional[Judged]) -> Optional[Judged]:
     need = judge.need
     found: list[Judged] = []
     for j in judge:
-        if than is not None and not than.likely and than.unmet == NO_WISH and j.key <= than.key:
+        if than is not None and not than.likely and than.unmet == NO_WISH and j.key[0] < than.key[0]:
             break
         if found and found[0].key[0] != j.key[0]:
             break
@@ -42,7 +42,7 @@ def pick_better(judge: Judge, than: Optional[Judged]) -> Optional[Judged]:
             best = pick(list(judge), need)
             return best if best is not None and is_better(best, than) else None
         found.append(j)
-    best = _newest(found, need) if found else None
+    best = _newest(found) if found else None
     return best if best is not None and is_better(best, than) else None
 
 
@@ -57,7 +57,7 @@ def is_better(one: Judged, than: Optional[Judged]) -> bool:
         return True
     if one.likely != than.likely:
         return than.likely
-    return (-one.unmet[0], -one.unmet[1], one.key) > (-than.unmet[0], -than.unmet[1], than.key)
+    return (-one.unmet[0], -one.unmet[1], _rank(one)) > (-than.unmet[0], -than.unmet[1], _rank(than))
 
 
 def is_installed(j: Judged, need: Need) -> bool:
@@ -65,9 +65,14 @@ def is_installed(j: Judged, need: Need) -> bool:
     return _is_installed_build(j, need) and need.installed is not None and not need.installed.broken
 
 
-def is_inferred(j: Judged, need: Need) -> bool:
+def is_inferred(j: Judged) -> bool:
     """Whether a wheel for the Python was seen for the release, but not for this very build."""
-    return bool(j.build.pythons_inferred) and need.python_tag in j.build.pythons_inferred
+    return bool(j.build.pythons_inferred) and j.judge.need.python_tag in j.build.pythons_inferred
+
+
+def _rank(j: Judged) -> tuple[Numbers, bool, Numbers]:
+    """Newer is greater; in a release what was seen for this Python goes before what is only inferred."""
+    return j.key[0], not is_inferred(j), j.key[1]
 
 
 def _is_installed_build(j: Judged, need: Need) -> bool:
@@ -78,9 +83,8 @@ def _is_installed_build(j: Judged, need: Need) -> bool:
     )
 
 
-def _newest(fit: Sequence[Judged], need: Need) -> Judged:
-    newest = max(j.key[0] for j in fit)
-    return max((j for j in fit if j.key[0] == newest), key=lambda j: (not is_inferred(j, need), j.key[1]))
+def _newest(fit: Sequence[Judged]) -> Judged:
+    return max(fit, key=_rank)
 
 
 def _nearest(fit: Sequence[Judged], need: Need) -> Judged:
@@ -99,7 +103,7 @@ def _nearest(fit: Sequence[Judged], need: Need) -> Judged:
             0 if steps >= 0 else 1,  # as near on both sides: the newer one
             tuple(-n for n in torch),
             not _is_installed_build(j, need),
-            tuple(-n for n in (int(not is_inferred(j, need)), *j.key[1])),
+            tuple(-n for n in (int(not is_inferred(j)), *j.key[1])),
         )
 
     return min(fit, key=distance)

@@ -9,8 +9,9 @@ from cudadoctor.matrix import Pin as Release
 from cudadoctor.matrix import numbers
 from cudadoctor.parse.versions import satisfies, split_local
 from cudadoctor.resolve.companions import companion_version
-from cudadoctor.resolve.judge import Judged
-from cudadoctor.resolve.need import CPU, Choice, Need, Objection
+from cudadoctor.resolve.drivers import driver_needed, driver_words
+from cudadoctor.resolve.judge import SOFT, Judged, name
+from cudadoctor.resolve.need import BY_INDEX, BY_REQUEST, CPU, Choice, Need, Objection
 from cudadoctor.resolve.pick import is_inferred, keeps
 
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
@@ -23,15 +24,15 @@ def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
     partners = [
         (partner.name, row) for partner in j.judge.partners if (row := partner.release(build, need, matrix)) is not None
     ]
-    companions, by_name = [], []
-    for name in dict.fromkeys((*(name for name, _ in j.judge.companions), *need.welcome)):
-        version = companion_version(name, build, j.release, matrix)
+    companions = []
+    for package in dict.fromkeys((*(package for package, _ in j.judge.companions), *need.welcome)):
+        version = companion_version(package, build, j.release, matrix)
         if version is not None:
-            companions.append((name, version))
-    for name, version in _brought(partners, j):
-        if name not in dict(companions):
-            companions.append((name, version))
-    by_name = [name for name, version in companions if "+" not in version]
+            companions.append((package, version))
+    for package, version in _brought(partners, j):
+        if package not in dict(companions):
+            companions.append((package, version))
+    by_name = [package for package, version in companions if "+" not in version]
     return Choice(
         torch=build.torch,
         variant=build.variant,
@@ -52,7 +53,7 @@ def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
         seen=build.seen,
         nvidia=tuple(sorted(j.release.nvidia.items())),
         triton=j.release.companions.get("triton"),
-        partners=tuple((name, row.version) for name, row in partners),
+        partners=tuple((package, row.version) for package, row in partners),
         sources=_sources(j),
     )
 
@@ -60,23 +61,22 @@ def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
 def _brought(partners: Sequence[tuple[str, Release]], j: Judged) -> Iterator[tuple[str, str]]:
     """Companions that an asked-for package wants: they come from torch's index beforehand, in the right build."""
     for _, row in partners:
-        for name, wants in (("torchvision", row.torchvision), ("torchaudio", row.torchaudio)):
-            version = companion_version(name, j.build, j.release, j.judge.matrix) if wants else None
+        for package, wants in (("torchvision", row.torchvision), ("torchaudio", row.torchaudio)):
+            version = companion_version(package, j.build, j.release, j.judge.matrix) if wants else None
             if version is not None and wants and satisfies(split_local(version).public, wants):
-                yield name, version
+                yield package, version
 
 
 def _assumes(j: Judged, need: Need, partners: Sequence[tuple[str, Release]]) -> Iterator[str]:
-    build, driver = j.build, j.judge.driver
-    if driver is not None and driver.is_expected and build.cuda is not None:
-        floor = j.judge.matrix.floor(int(build.cuda.partition(".")[0]), driver.numbering)
-        yield f"a driver of {floor} or newer" if floor else f"driver {driver.version}"
-    if is_inferred(j, need):
+    driver = j.judge.driver
+    if driver is not None and driver.is_expected and j.build.cuda is not None:
+        yield driver_words(driver_needed(j.build, need, j.judge.matrix), need, j.judge.matrix)
+    if is_inferred(j):
         yield f"a wheel for Python {need.python_tag}, which was seen for this release, not for this very build"
-    for name, row in partners:
+    for package, row in partners:
         python = getattr(row, "python", None)
         if need.python is None and python:
-            yield f"Python {python}, which {name} {row.version} wants"
+            yield f"Python {python}, which {package} {row.version} wants"
 
 
 def _sources(j: Judged) -> tuple[str, ...]:
@@ -100,11 +100,7 @@ def _why_this(j: Judged, need: Need, judged: Sequence[Judged]) -> Iterator[str]:
             for line in why_none([other for other in judged if other.key[0] == numbers(here)]):
                 yield f"not torch {here}: {line}"
         return
-    newest = max(other.key[0] for other in judged)
-    if j.key[0] < newest:
-        version = ".".join(map(str, newest))
-        for line in why_none([other for other in judged if other.key[0] == newest], j):
-            yield f"not torch {version}: {line}"
+    yield from _why_not_newer(j, judged)
     if j.build.cuda is not None and j.release.default.get(j.build.platform) == CPU:
         system = _SYSTEMS.get(j.build.platform.partition("-")[0], j.build.platform)
         if j.build.platform.endswith("aarch64"):
@@ -112,29 +108,50 @@ def _why_this(j: Judged, need: Need, judged: Sequence[Judged]) -> Iterator[str]:
         yield f"not a plain `pip install torch`: of {j.build.torch} that is the CPU build on {system}"
 
 
+def _why_not_newer(j: Judged, judged: Sequence[Judged]) -> Iterator[str]:
+    """Why not the newest release whose builds were seen, and why not what was only announced since."""
+    seen = [other for other in judged if other.build.seen]
+    newest = max(other.key[0] for other in seen)
+    if j.key[0] < newest:
+        for line in why_none([other for other in seen if other.key[0] == newest], j):
+            yield f"not torch {'.'.join(map(str, newest))}: {line}"
+    announced = [other for other in judged if other.key[0] > newest and other.stands_only(BY_INDEX)]
+    if announced:
+        yield f"not torch {announced[0].build.torch}: {_without_name(announced[0].hard[0].reason, announced[0])}"
+
+
 def why_none(judged: Sequence[Judged], chosen: Optional[Judged] = None) -> tuple[str, ...]:
     """Why none of these builds passes, in one line: of the build with the fewest objections. With `chosen` also why
     none of those that pass was chosen: a wish that they cannot meet."""
     standing = [j for j in judged if j.hard_count]
     if standing and len(standing) == len(judged):
-        return (min(standing, key=lambda j: j.hard_count).hard[0].reason,)
+        near = min(standing, key=lambda j: j.hard_count)
+        # Its own name stands before this.
+        return (_without_name(near.hard[0].reason, near),)
     able = [j for j in judged if not j.hard_count]
     if chosen is not None and able:
         near = min(able, key=lambda j: (j.likely, j.unmet))
         if near.likely > chosen.likely:
             return ("it would have to rely on PTX",)
         if near.unmet > chosen.unmet:
-            return (near.soft[0].reason,)
+            return (_without_name(near.soft[0].reason, near),)
     return ()
 
 
+def _without_name(reason: str, j: Judged) -> str:
+    own = f"torch {name(j.build)} "
+    return f"its {j.build.variant} build {reason[len(own) :]}" if reason.startswith(own) else reason
+
+
 def typical(judged: Sequence[Judged]) -> tuple[Objection, ...]:
-    """What stands against the build that comes nearest to passing (the newest of equals)."""
+    """What stands against the build that comes nearest to passing (the newest of equals). Where a version was asked
+    for, of the builds that it names: that the others are not it says nothing."""
     standing = [j for j in judged if j.hard_count]
+    standing = [j for j in standing if BY_REQUEST not in j.sides] or standing
     if not standing:
         return ()
 
     def distance(j: Judged) -> tuple[int, int]:
-        return sum(1 for by in j.sides if by not in ("pin", "companion")), j.hard_count
+        return sum(1 for by in j.sides if by not in SOFT), j.hard_count
 
     return min(standing, key=distance).hard

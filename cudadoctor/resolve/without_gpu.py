@@ -6,6 +6,7 @@ from typing import Optional
 
 from cudadoctor.matrix import Matrix
 from cudadoctor.resolve.blockers import nearest_python
+from cudadoctor.resolve.drivers import product
 from cudadoctor.resolve.judge import judge_all
 from cudadoctor.resolve.need import (
     BY_GLIBC,
@@ -15,6 +16,7 @@ from cudadoctor.resolve.need import (
     CPU,
     NONE,
     Blocker,
+    Gpu,
     Need,
     Objection,
     Resolution,
@@ -72,20 +74,28 @@ def _cpu_blockers(need: Need, matrix: Matrix) -> tuple[Blocker, ...]:
 # -- boards ---------------------------------------------------------------------------------------------------------
 
 
-def embedded(need: Need, matrix: Matrix) -> Optional[Resolution]:
-    """Jetson boards: their driver comes with JetPack, and PyTorch's index is not where their wheels are."""
+def is_embedded(need: Need, matrix: Matrix) -> bool:
+    """Whether the GPU is one of a Jetson, whose driver is part of its system."""
     rows = [matrix.architecture(gpu.capability) for gpu in need.gpus if gpu.capability]
-    if not need.jetson and not any(row is not None and row.tegra for row in rows):
+    return need.jetson or any(row is not None and row.tegra for row in rows)
+
+
+def embedded(need: Need, matrix: Matrix) -> Optional[Resolution]:
+    """Boards: what is not for this processor, and Jetsons, whose wheels are not on PyTorch's index."""
+    if not need.platform.endswith(ARM) and all(_is_arm_only(gpu, matrix) for gpu in need.gpus):
+        reason = f"{need.gpus[0].label} has an ARM processor beside it: its wheels are for {ARM}, not {need.platform}"
+        return Resolution(None, reasons=(reason,), objections=(Objection(BY_PLATFORM, reason),))
+    if not is_embedded(need, matrix):
         return None
     # Thor takes the server builds: some build has its very own code.
     own = frozenset((gpu.capability or "").replace(".", "") for gpu in need.gpus)
-    if own <= _targets(need.platform, matrix):
-        return None
-    system = need.platform.partition("-")[0]
-    if own <= _targets(f"{system}-{ARM}", matrix):
-        reason = f"{need.gpus[0].label} is on an ARM board: its wheels are for {ARM}, this is {need.platform}"
-        return Resolution(None, reasons=(reason,), objections=(Objection(BY_PLATFORM, reason),))
-    return on_jetson()
+    return None if own <= _targets(need.platform, matrix) else on_jetson()
+
+
+def _is_arm_only(gpu: Gpu, matrix: Matrix) -> bool:
+    """Whether the GPU shares its chip with an ARM processor, as in every Jetson and in GB10."""
+    rows = product(gpu.label, matrix).rows
+    return bool(rows) and all(row.klass in ("jetson", "soc") for row in rows)
 
 
 def _targets(platform: str, matrix: Matrix) -> frozenset[str]:
