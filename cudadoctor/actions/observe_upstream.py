@@ -31,8 +31,9 @@ from cudadoctor.parse.driver_redist import (
     parse_driver_redist,
     parse_driver_releases,
 )
+from cudadoctor.parse.fatbin import find_arch_string
 from cudadoctor.parse.pip_config import without_credentials
-from cudadoctor.parse.release_archs import BuildArchs, parse_arch_flags, parse_release_archs
+from cudadoctor.parse.release_archs import BuildArchs, parse_release_archs, targets_of
 from cudadoctor.parse.torch_version import parse_torch_version
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.parse.wheel_index import IndexFile, parse_index_html, parse_index_json, parse_index_root
@@ -358,11 +359,12 @@ def _text(wheel: RemoteWheel, name: str) -> str:
 
 def _own_archs(wheel: RemoteWheel) -> BuildArchs:
     try:
-        return parse_arch_flags(wheel.read("torch/lib/libtorch_python.so", _LIBRARY))
+        names = find_arch_string(wheel.read("torch/lib/libtorch_python.so", _LIBRARY))
     except RemoteError as error:
         raise FetchError(str(error)) from None
-    except ParseError as error:
-        raise FetchError(f"{wheel.name}: {error}") from None
+    if names is None:
+        raise FetchError(f"{wheel.name}: its libtorch_python.so has no list of compiled GPU targets")
+    return targets_of(names)
 
 
 def _nvidia(requirements: Iterable[Requirement]) -> dict[str, str]:

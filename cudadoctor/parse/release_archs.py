@@ -1,4 +1,4 @@
-"""For which GPUs torch was compiled, as its own files say it. Read, never run.
+"""For which GPUs the builds of a release were compiled, as torch's own source says it. Read, never run.
 
 torch/cuda/__init__.py since 2.13: the GPU lists of all Linux builds of that release, by CUDA version and machine.
 
@@ -15,15 +15,12 @@ torch/cuda/__init__.py since 2.13: the GPU lists of all Linux builds of that rel
 
 Up to 2.12 the table was flat, {"13.0": {75, 80, 86, 90, 100, 110, 120}}: the machines thrown together, so it is the
 list of no build and is not taken. A version that stands in the table need not have been published.
-
-torch/lib/libtorch_python.so: the list of that very build, what torch.cuda.get_arch_list() splits.
-
-    sm_75 sm_80 sm_86 sm_90 sm_100 sm_120
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from cudadoctor.model.record import NamedTuple
 
@@ -33,10 +30,6 @@ from .errors import ParseError
 _TABLE = re.compile(r"^PYTORCH_RELEASES_CODE_CC\b[^=\n]{0,200}=\s{0,4}(?=\{)", re.M)
 _LONGEST_TABLE = 20_000
 _CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}", re.ASCII)
-_ONE = rb"(?:sm|compute)_[0-9]{2,3}[af]?"
-_FLAGS = re.compile(rb"\0(" + _ONE + rb"(?: " + _ONE + rb"){0,40}) ?\0")
-# The compiler may keep the string before it without its end: "..., std::string ipc_hsm_70 sm_75 sm_80" (2.8 and 2.9).
-_RUN_ON = re.compile(rb"(" + _ONE + rb"(?: " + _ONE + rb"){2,40}) ?\0")
 
 
 class BuildArchs(NamedTuple):
@@ -86,18 +79,12 @@ def _are_targets(value: object) -> bool:
     )
 
 
-def parse_arch_flags(data: bytes) -> BuildArchs:
-    """The list inside libtorch_python.so. ParseError where there is none, or there are two that differ."""
-    lists = {match.group(1) for match in _FLAGS.finditer(data)}
-    if not any(b" " in found for found in lists):
-        lists |= {match.group(1) for match in _RUN_ON.finditer(data)}
-    # Single words are found in other tables of the library; the list of a build has several.
-    several = {found for found in lists if b" " in found} or lists
-    if len(several) != 1:
-        raise ParseError("this library has no list of compiled GPU targets" if not several else "its lists differ")
-    sass: list[str] = []
-    ptx: list[str] = []
-    for word in several.pop().decode("ascii").split(" "):
-        arch = parse_arch(word)
-        (ptx if arch.kind == "compute" else sass).append(f"{arch.major}{arch.minor}{arch.suffix}")
-    return BuildArchs(tuple(sass), tuple(ptx))
+def targets_of(names: Iterable[str]) -> BuildArchs:
+    """The list that torch.cuda.get_arch_list() gives, ("sm_75", "compute_90"), as the matrix writes it. ParseError for
+    any other word."""
+    archs = [parse_arch(name) for name in names]
+    written = [(arch.kind, f"{arch.major}{arch.minor}{arch.suffix}") for arch in archs]
+    return BuildArchs(
+        tuple(target for kind, target in written if kind == "sm"),
+        tuple(target for kind, target in written if kind == "compute"),
+    )

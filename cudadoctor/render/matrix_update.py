@@ -17,7 +17,8 @@ _SHOWN = 12
 
 
 def update_text(outcome: Outcome, program: str, place: str) -> str:
-    """The verdict, what changes, what was seen and not taken, and the way back. `place`: the folder as it is shown."""
+    """The verdict, what changes, what was seen and not taken, and the way back. `place`: the folder as it is shown;
+    `program`: what calls cudadoctor, empty where there is no such way back."""
     lines = [*wrap(clean(headline(outcome)), _WIDTH, subsequent_indent="  ")]
     if outcome.verdict == REFUSED:
         lines += _list("why", outcome.problems) if len(outcome.problems) > 1 else []
@@ -33,7 +34,7 @@ def update_text(outcome: Outcome, program: str, place: str) -> str:
     lines += _list("left", outcome.notes)
     if outcome.dry_run:
         lines += ["", "      nothing was written (--dry-run)"]
-    elif outcome.verdict in (UPDATED, UP_TO_DATE):
+    elif program and outcome.verdict in (UPDATED, UP_TO_DATE):
         lines += ["", f"data  {outcome.revision}, in {clean(place)}", f"undo  {program} matrix update --remove"]
     return _joined(lines)
 
