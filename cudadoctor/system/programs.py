@@ -73,15 +73,17 @@ class _PosixProgram:
             ]
             # A program that is left behind must not hold what our caller waits for.
             actions += [(os.POSIX_SPAWN_CLOSE, number) for number in _inheritable()]
-            self._process = os.posix_spawn(
-                argv[0],
-                list(argv),
-                dict(environment),
-                file_actions=actions,
-                setpgroup=0,
-                setsigmask=[],
-                setsigdef=[worker.SIGPIPE, worker.SIGINT, worker.SIGTERM],  # Python ignores the first
-            )
+            with worker.signals_held():
+                self._process = os.posix_spawn(
+                    argv[0],
+                    list(argv),
+                    dict(environment),
+                    file_actions=actions,
+                    setpgroup=0,
+                    setsigmask=[],
+                    setsigdef=[worker.SIGPIPE, worker.SIGINT, worker.SIGTERM],  # Python ignores the first
+                )
+                worker.program_started(self._process)
         except BaseException:
             for reader, writer in pipes:
                 os.close(reader)
@@ -92,7 +94,6 @@ class _PosixProgram:
         self._readers = [pipes[0][0], pipes[1][0]]
         self._output = {reader: bytearray() for reader in self._readers}
         self._streams = tuple(self._readers)
-        worker.program_started(self._process)
 
     def result(self, within: Optional[float] = None) -> Fact[ProgramResult]:
         if self._result is None:

@@ -174,8 +174,14 @@ class Worker:
 
     def _fork(self) -> None:
         reader, writer = open_pipe()
+        child = -1
         try:
-            child = os.fork()
+            with signals_held():
+                child = os.fork()
+                if child:
+                    _workers.add(self)
+                    self._child = child
+                    self._pipe = reader
         except OSError as error:
             os.close(reader)
             os.close(writer)
@@ -187,9 +193,6 @@ class Worker:
         if child == 0:
             _be_child(self._tasks[self._next :], reader, writer)
         os.close(writer)
-        _workers.add(self)
-        self._child = child
-        self._pipe = reader
         self._buffer.clear()
 
     def close(self) -> None:
@@ -289,6 +292,22 @@ def end_all_when_ended() -> None:
         with contextlib.suppress(ValueError):
             if _signal.getsignal(number) == _signal.SIG_DFL:
                 _signal.signal(number, end)
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """What would end us waits until the end of the block: between the start of a process and the note of it, nobody
+    knows what there is to end."""
+    if not CAN_FORK:
+        yield
+        return
+    import _signal
+
+    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, (SIGINT, SIGTERM, SIGHUP))
+    try:
+        yield
+    finally:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
 
 # -- inside the child -----------------------------------------------------------------------------------------------

@@ -131,6 +131,23 @@ def test_a_program_that_cannot_be_ended_is_left_behind(tmp_path: Path, monkeypat
     os.waitpid(number, 0)
 
 
+def test_who_is_ended_while_a_program_starts_knows_what_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spawn, known = os.posix_spawn, []
+
+    def spawn_and_be_ended(*arguments: Any, **options: Any) -> int:
+        number = spawn(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return number
+
+    monkeypatch.setattr(os, "posix_spawn", spawn_and_be_ended)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: known.extend(worker._running))
+    try:
+        result = LiveSystem(time.monotonic() + 60).run([script(tmp_path, "echo $$")], 30)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert known == [int(result.get().stdout)]
+
+
 def test_output_without_end_is_cut_and_the_program_stopped(system: LiveSystem) -> None:
     begun = time.monotonic()
     result = system.run(["/bin/sh", "-c", "while :; do echo yes; done"], 1.0).get()
