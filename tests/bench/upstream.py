@@ -144,6 +144,10 @@ class Pages:
     def add(self, page: str, *entries: Entry) -> None:
         self.pages.setdefault(page, []).extend(entries)
 
+    def add_driver(self, version: str, cuda: str, day: str) -> None:
+        compat = {"name": "CUDA compat", "version": version, "cuda_variant": [cuda]}
+        self.drivers[version] = {"release_date": day, "release_label": version, "cuda_compat": compat}
+
     def read_listing(self, text: str) -> None:
         """Adds what a listing in the notation of upstream_listing.txt says."""
         for line in text.splitlines():
@@ -177,6 +181,30 @@ class Pages:
                     if row["default"].get(platform) == variant:
                         uploaded = row["date"] + "T12:00:00Z"
                         self.add("default", Entry("torch", row["version"], None, abi, tag, uploaded, ">=3.8"))
+
+
+def published(compat: Path, *, listing: bool = True, without: Iterable[str] = ()) -> Pages:
+    """Upstream on the day of the matrix: what the rows below `compat` stand for, and the listing of the newest minors.
+
+    without: minors whose rows are passed over ("2.15"). Reads nothing but the TOML.
+    """
+    from cudadoctor.matrix.compile import load_toml
+
+    pages = Pages()
+    for path in sorted((compat / "torch").glob("*.toml")):
+        if path.stem not in without:
+            pages.add_matrix(load_toml(str(path))["release"])
+    if listing:
+        pages.read_listing(LISTING.read_text("utf-8"))
+    for row in load_toml(str(compat / "driver_branches.toml"))["branch"]:
+        versions = [row[column] for column in ("first_linux", "latest_linux") if column in row]
+        if versions:
+            info = [{"release_version": version, "release_date": "2026-01-01"} for version in versions]
+            pages.releases[str(row["linux"])] = {"type": "production branch", "driver_info": info}
+            pages.add_driver(versions[-1], row["cuda"], "2026-01-01")
+    for row in load_toml(str(compat / "cuda_toolkits.toml"))["toolkit"]:
+        pages.toolkits[row["release"]] = row.get("date", "2026-01-01")
+    return pages
 
 
 _NOT_LINUX = {
@@ -213,8 +241,7 @@ class Upstream:
         class Handler(_Handler):
             _upstream = upstream
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
@@ -350,6 +377,13 @@ def _targets(table: str, cuda: str, machine: str) -> bytes:
 def _html(links: Iterable[str]) -> bytes:
     body = "\n    ".join(links)
     return f"<!DOCTYPE html>\n<html>\n  <body>\n    {body}\n  </body>\n</html>\n<!--TIMESTAMP 1795996800-->".encode()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is what these tests are about."""
 
 
 class _Handler(BaseHTTPRequestHandler):
