@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 from cudadoctor.matrix import Build, Matrix, numbers
 from cudadoctor.model.record import NamedTuple
+from cudadoctor.resolve import dependents
 from cudadoctor.resolve.drivers import Driver, driver_needed, driver_words, newest_driver, product
 from cudadoctor.resolve.judge import Judge, Judged
 from cudadoctor.resolve.need import (
@@ -33,6 +34,7 @@ class _Change(NamedTuple):
     by: str
     fields: dict[str, Any]
     driver: Optional[Driver] = None
+    words: str = ""
 
 
 def blockers(
@@ -45,7 +47,12 @@ def blockers(
     # What is kept for the sake of little change is no measure of what could be had.
     if best is not None and keeps(need):
         best = pick_better(Judge(fresh, matrix, driver), None) or best
-    changes = list(_changes(need, matrix, driver))
+    changes = [
+        one
+        for one in _changes(need, matrix, driver)
+        # Where pins give way in any case, `moves` says what becomes of the packages.
+        if one.by != BY_PIN or best is None or not best.unmet[0]
+    ]
     found = [b for one in changes if (b := _opened((one,), fresh, matrix, driver, best)) is not None]
     if best is None:
         for count in range(2, len(changes) + 1):
@@ -57,7 +64,9 @@ def blockers(
                 if (b := _opened(several, fresh, matrix, driver, best)) is not None
             ]
     found = [b for b in found if not sure_only or b.opens.certainty == "certain"]
-    found.sort(key=lambda b: (numbers(b.opens.torch) or (), numbers(b.opens.cuda or "0") or ()), reverse=True)
+    # To give up a wish is the last resort.
+    found.sort(key=lambda b: (b.by != BY_REQUEST, numbers(b.opens.torch) or (), numbers(b.opens.cuda or "0") or ()))
+    found.reverse()
     return tuple(found)
 
 
@@ -74,8 +83,11 @@ def _changes(need: Need, matrix: Matrix, driver: Optional[Driver]) -> Iterator[_
             yield _Change(BY_PLATFORM, {"libc": "glibc", "glibc": None})
         elif need.glibc is not None:
             yield _Change(BY_GLIBC, {"glibc": None})
-    if need.torch or need.variant:
-        yield _Change(BY_REQUEST, {"torch": "", "variant": None})
+    asked = " ".join(filter(None, (need.torch, need.variant)))
+    if asked:
+        yield _Change(BY_REQUEST, {"torch": "", "variant": None}, words=f"not asking for {asked}")
+    if need.partners:
+        yield _Change(BY_REQUEST, {"partners": ()}, words=f"not asking for {' and '.join(need.partners)}")
     if need.pins:
         yield _Change(BY_PIN, {"pins": ()})
 
@@ -91,7 +103,7 @@ def _opened(
     if found is None:
         return None
     choice = spell(found, changed)
-    words = [_wording(one.by, found.build, need, matrix) for one in changes]
+    words = [(None, one.words) if one.words else _wording(one.by, found.build, need, matrix) for one in changes]
     needed = next((needed for needed, _ in words if needed is not None), None)
     return Blocker(" and ".join(one.by for one in changes), needed, ", and ".join(text for _, text in words), choice)
 
@@ -108,10 +120,11 @@ def _wording(by: str, build: Build, need: Need, matrix: Matrix) -> tuple[Optiona
         return build.glibc, f"a system with glibc {build.glibc} or newer"
     if by == BY_PLATFORM:
         return build.glibc, f"a system with glibc {build.glibc} or newer in place of musl"
-    if by == BY_REQUEST:
-        return None, f"not asking for {' '.join(filter(None, (need.torch, need.variant)))}"
-    names = ", ".join(dict.fromkeys(pin.package for pin in need.pins if pin.package))
-    return None, f"doing without {names} or updating it"
+    pins = list(dict.fromkeys(pin.package for pin in need.pins if not dependents.holds(pin, build)))
+    if not pins:
+        return None, "doing without " + " and ".join(dict.fromkeys(pin.package for pin in need.pins))
+    them = "a release of it that takes" if len(pins) == 1 else "releases of them that take"
+    return None, f"doing without {' and '.join(pins)}, or with {them} torch {build.torch}"
 
 
 def _python_words(python: str, need: Need) -> str:

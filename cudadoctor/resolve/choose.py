@@ -25,7 +25,6 @@ from cudadoctor.resolve.need import (
     BY_DRIVER,
     BY_GPU,
     BY_INDEX,
-    BY_REQUEST,
     CPU,
     NONE,
     UNKNOWN,
@@ -108,8 +107,8 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
         parts,
         nothing_to_do,
         driver_first,
-        objections=() if best is not None else typical(judged),
-        moves=() if best is None else dependents.moves(best.build, need, matrix),
+        objections=nearest.hard if best is None and (nearest := typical(judged)) is not None else (),
+        moves=() if best is None else dependents.moves(best.build, best.release, need, matrix),
         other_ways=other_ways(need, matrix, blocked),
         drivers=None if is_embedded(need, matrix) else driver_range(need.gpus, matrix, need.numbering),
         not_helping=()
@@ -125,12 +124,12 @@ def _is_more_asked(need: Need) -> bool:
 
 
 def _alternatives(judged: Sequence[Judged], best: Optional[Judged], need: Need, sure_only: bool) -> tuple[Choice, ...]:
-    """The newest torch of each variant that passes, the choice apart, and what was announced for a variant since, but
-    never seen. `sure_only` leaves out what only should run."""
+    """The newest torch of each variant that passes and meets as many wishes, the choice apart, and what was announced
+    for a variant since, but never seen. `sure_only` leaves out what only should run."""
     found: dict[str, Judged] = {}
     unseen: dict[str, Judged] = {}
     for j in judged:  # newest first
-        if j.likely and sure_only:
+        if (j.likely and sure_only) or (best is not None and j.unmet > best.unmet):
             continue
         if j.passes:
             found.setdefault(j.build.variant, j)
@@ -146,14 +145,22 @@ def _alternatives(judged: Sequence[Judged], best: Optional[Judged], need: Need, 
 
 
 def _why_nothing(judged: Sequence[Judged], need: Need) -> tuple[str, ...]:
-    if not judged:
+    nearest = typical(judged)
+    if nearest is None:
         own = "; NVIDIA has some on an index of its own" if need.platform == "windows-aarch64" else ""
         return (f"PyTorch has no CUDA wheels for {need.platform}{own}",)
-    if all(BY_REQUEST in j.sides for j in judged):
+    judge = nearest.judge
+    if not judge.meets_torch(nearest.build):
         asked = " ".join(filter(None, (need.torch, need.variant)))
         newest = max(judged, key=lambda j: (j.build.seen, j.key)).build
         return (f"no torch {asked} is known for {need.platform}; the newest is {newest.torch}+{newest.variant}",)
-    return tuple(dict.fromkeys(o.reason for o in typical(judged)))
+    build, release = nearest.build, nearest.release
+    wanted = [
+        f"{partner.name} {row.version} goes with torch {build.torch}+{build.variant}"
+        for partner in judge.partners
+        if (row := partner.release(build, release, need, judge.matrix)) is not None
+    ]
+    return tuple(dict.fromkeys((*wanted, *(o.reason for o in nearest.hard))))
 
 
 def _not_helping(

@@ -3,13 +3,15 @@ and which have to move when torch does."""
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
-from cudadoctor.matrix import Build, Matrix, numbers
+from cudadoctor.matrix import Build, Matrix, TorchRelease, numbers
 from cudadoctor.matrix import Pin as Release
+from cudadoctor.matrix.versions import Numbers
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.parse.versions import satisfies
-from cudadoctor.resolve.companions import asked
+from cudadoctor.parse.versions import satisfies, split_local
+from cudadoctor.resolve.companions import asked, companion_version
 from cudadoctor.resolve.need import AWAY, DOWN, REBUILD, UP, Move, Need, Pin
 
 
@@ -19,31 +21,58 @@ class Partner(NamedTuple):
     name: str
     specifier: str
 
-    def release(self, build: Build, need: Need, matrix: Matrix) -> Optional[Release]:
+    @property
+    def asked(self) -> str:
+        return self.name + self.specifier
+
+    def release(self, build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> Optional[Release]:
         """Its newest known release that goes with `build` and the Python."""
         for row in releases(self.name, matrix):
-            if _takes(row, build) and self._is_asked(row) and _has_python(row, need):
+            if (
+                _takes(row, build)
+                and self._is_asked(row)
+                and _has_python(row, need)
+                and _missing(row, build, torch, matrix) is None
+            ):
                 return row
         return None
 
-    def refusal(self, build: Build, need: Need, matrix: Matrix) -> str:
+    def refusal(self, build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> str:
         """Why no release goes with `build`."""
         rows = [row for row in releases(self.name, matrix) if self._is_asked(row)]
         if not rows:
-            return f"no {self.name}{self.specifier} is known"
+            return f"no {self.asked} is known"
         with_torch = [row for row in rows if satisfies(build.torch, row.torch)]
         if not with_torch:
-            wants = f"{rows[0].version} wants torch{_spaced(rows[0].torch)}"
-            return f"no known {self.name}{self.specifier} takes torch {build.torch}: {wants}"
+            return f"no known {self.asked} takes torch {build.torch}; {rows[0].version} wants torch{rows[0].torch}"
         with_cuda = [row for row in with_torch if _takes(row, build)]
         if not with_cuda:
             has = ", ".join(with_torch[0].cuda)
             return f"{self.name} {with_torch[0].version} is built for CUDA {has}, not for {build.cuda or 'the CPU'}"
-        row = with_cuda[0]
-        return f"{self.name} {row.version} wants Python {_python(row)}, this is {need.python}"
+        row = next((row for row in with_cuda if _has_python(row, need)), None)
+        if row is None:
+            return f"{self.name} {with_cuda[0].version} wants Python {_python(with_cuda[0])}, this is {need.python}"
+        missing = _missing(row, build, torch, matrix)
+        return f"{self.name} {row.version} wants {missing}, of which no build for {build.variant} was seen"
 
     def _is_asked(self, row: Release) -> bool:
         return not self.specifier or bool(satisfies(row.version, self.specifier))
+
+
+def _missing(row: Release, build: Build, torch: TorchRelease, matrix: Matrix) -> Optional[str]:
+    """The companion that a release wants and that does not come in the build of torch: another build of it would be
+    installed beside it. None: there is none."""
+    for package, wants in wanted_companions_of(row):
+        version = companion_version(package, build, torch, matrix)
+        if version is None or satisfies(split_local(version).public, wants) is False:
+            return f"{package}{wants}"
+    return None
+
+
+def wanted_companions_of(row: Release) -> tuple[tuple[str, str], ...]:
+    """torchvision and torchaudio, where a release of a package wants them, with the version that it wants."""
+    pairs = (("torchvision", row.torchvision), ("torchaudio", row.torchaudio))
+    return tuple((package, wants) for package, wants in pairs if wants)
 
 
 def wanted(need: Need, matrix: Matrix) -> tuple[Partner, ...]:
@@ -75,10 +104,6 @@ def _has_python(row: Release, need: Need) -> bool:
     return need.python is None or not _python(row) or satisfies(need.python, _python(row)) is not False
 
 
-def _spaced(specifier: str) -> str:
-    return specifier if specifier[:1] in "=<>~!" else f" {specifier}"
-
-
 # -- what is installed ----------------------------------------------------------------------------------------------
 
 
@@ -93,35 +118,40 @@ def refusal(pin: Pin, build: Build) -> str:
     """What stands between an installed package and `build`."""
     name = f"{pin.package} {pin.version}".strip()
     if satisfies(build.torch, pin.specifier) is not False:
-        return f"{name} is built for CUDA {', '.join(pin.cuda)}, torch {build.torch} {build.variant} is not"
+        return f"{name} is built for CUDA {', '.join(pin.cuda)}, torch {build.torch}+{build.variant} is not"
     if pin.built:
         return f"{name} was built for torch {pin.specifier.lstrip('=').removesuffix('.*')}, this is {build.torch}"
     return f"{name} requires torch{pin.specifier}, this is {build.torch}"
 
 
-def moves(build: Build, need: Need, matrix: Matrix) -> tuple[Move, ...]:
+def moves(build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> tuple[Move, ...]:
     """What has to change beside torch once `build` is there."""
     found: dict[str, Move] = {}
     for pin in need.pins:
         if not holds(pin, build):
-            found.setdefault(pin.package, _move(pin, build, need, matrix))
+            found.setdefault(pin.package, _move(pin, build, torch, need, matrix))
     return tuple(found.values())
 
 
-def _move(pin: Pin, build: Build, need: Need, matrix: Matrix) -> Move:
+def _move(pin: Pin, build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> Move:
     reason = refusal(pin, build)
-    release = Partner(pin.package, "").release(build, need, matrix)
+    release = Partner(pin.package, "").release(build, torch, need, matrix)
     if release is not None:
-        known = [row.version for row in releases(pin.package, matrix)]
-        older = pin.version in known and known.index(release.version) > known.index(pin.version)
-        if pin.version not in known:
-            older = (numbers(release.version) or ()) < (numbers(pin.version) or ())
-        direction = REBUILD if release.version == pin.version else DOWN if older else UP
+        have, to = _release_of(pin.version), _release_of(release.version)
+        direction = REBUILD if release.version == pin.version else DOWN if to < have else UP
         return Move(pin.package, pin.version, release.version, direction, reason)
     if pin.built:
         return Move(pin.package, pin.version, None, REBUILD, reason)
     if releases(pin.package, matrix):
         return Move(pin.package, pin.version, None, AWAY, reason)
-    limit = numbers(pin.specifier.lstrip("=<>~! ").partition(",")[0].removesuffix(".*")) or ()
-    newer = (numbers(build.torch) or ()) > limit
-    return Move(pin.package, pin.version, None, UP if newer else DOWN, reason)
+    return Move(pin.package, pin.version, None, UP if _release_of(build.torch) > _limit(pin) else DOWN, reason)
+
+
+def _limit(pin: Pin) -> Numbers:
+    return _release_of(pin.specifier.lstrip("=<>~! "))
+
+
+def _release_of(version: str) -> Numbers:
+    """The leading numbers of a version: (0, 0, 32) of 0.0.32.post2."""
+    found = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9})*", version)
+    return (numbers(found.group()) or ()) if found else ()

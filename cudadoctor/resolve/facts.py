@@ -11,7 +11,8 @@ from cudadoctor.derive.case import Case
 from cudadoctor.derive.left_out import within_reach
 from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import COMPANIONS, MISSING, UNCLEAR, platform_key, required_torch, torch_build
-from cudadoctor.parse.versions import is_plain, split_local
+from cudadoctor.matrix import numbers
+from cudadoctor.parse.versions import is_plain, satisfies, split_local
 from cudadoctor.resolve.choose import resolve
 from cudadoctor.resolve.need import (
     BROKEN,
@@ -101,13 +102,44 @@ def _installed(case: Case) -> Optional[Installed]:
 
 
 def _pins(case: Case) -> tuple[Pin, ...]:
-    """What the other packages of the environment require of torch. Those that the present torch does not satisfy have
-    been overruled already and do not bind."""
-    pins = []
-    for name, fact in case.facts.under("package").items():
-        package, _, key = name.rpartition(".")
-        if key != "requires" or not fact.is_known or package in ("torch", *COMPANIONS):
-            continue
-        version = str(case.value(f"package.{package}.version", ""))
-        pins += [Pin(package, version, specifier) for specifier in required_torch(case, package)]
-    return tuple(sorted(pins, key=lambda pin: pin.package))
+    """What the other packages of the environment want of torch: what their metadata requires, what their compiled parts
+    were built for, which CUDA they have libraries for.
+
+    What the present torch does not satisfy has been overruled already and binds no more, except for packages that the
+    matrix knows: people have torch for their sake.
+    """
+    found = []
+    present = _installed(case)
+    for package in sorted({name.rpartition(".")[0] for name in case.facts.under("package")}):
+        version = case.value(f"package.{package}.version")
+        if isinstance(version, str) and package not in ("torch", *COMPANIONS):
+            found += _pins_of(case, package, split_local(version).public, present)
+    return tuple(found)
+
+
+def _pins_of(case: Case, package: str, version: str, present: Optional[Installed]) -> list[Pin]:
+    known = case.matrix.pin(package, version)
+    built_for_cuda = case.value(f"package.{package}.built_for_cuda")
+    cuda = known.cuda if known is not None else ()
+    if isinstance(built_for_cuda, str):
+        cuda = (built_for_cuda.partition(".")[0],)
+    wants = required_torch(case, package)
+    minor = _minor(case.value(f"package.{package}.built_for_torch"))
+    if minor is not None and not any("==" in text or _is_open(text, minor) for text in wants):
+        pins = [Pin(package, version, f"=={minor}.*", cuda, built=True)]
+    elif wants:
+        pins = [Pin(package, version, specifier, cuda) for specifier in wants]
+    elif known is not None or cuda:
+        pins = [Pin(package, version, known.torch if known is not None else "", cuda)]
+    else:
+        return []
+    if present is not None and not case.matrix.pins(package):
+        return [pin for pin in pins if satisfies(present.torch, pin.specifier) is not False]
+    return pins
+
+
+def _is_open(specifier: str, minor: str) -> bool:
+    """Whether a package that was built for one torch says (torch>=2.10) that it takes newer ones as well, as those with
+    the stable ABI do: the least that it takes is not older than what it was built for."""
+    least = specifier[len(">=") :].partition(",")[0]
+    return specifier.startswith(">=") and (numbers(least) or ())[:2] >= (numbers(minor) or ())

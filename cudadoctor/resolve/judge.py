@@ -149,6 +149,7 @@ class Judge:
         self._glibc = numbers(need.glibc) if need.glibc and self._is_linux else None
         self._requested: dict[str, bool] = {}
         self._pins: dict[tuple[str, Optional[str]], tuple[Pin, ...]] = {}
+        self._partners: dict[tuple[dependents.Partner, str, str], bool] = {}
 
     def __iter__(self) -> Iterator[Judged]:
         """Every build, newest torch first and in a release the newest CUDA first."""
@@ -196,13 +197,25 @@ class Judge:
 
     def _wishes(self, build: Build, release: TorchRelease) -> tuple[int, tuple[int, int]]:
         """How many requests, and how many pins and companions the build does not meet."""
-        requests = int(not self._is_asked(build)) + int(
-            self.need.variant is not None and build.variant != self.need.variant
-        )
+        requests = int(not self._is_asked(build)) + int(not self._is_variant(build))
+        requests += sum(1 for _ in self._unmet_partners(build, release))
         pins = len(self._unmet_pins(build)) if self.need.pins else 0
-        companions = sum(1 for name, _ in self._missing_companions(build, release))
-        companions += sum(1 for partner in self.partners if partner.release(build, self.need, self.matrix) is None)
-        return requests, (pins, companions)
+        return requests, (pins, sum(1 for _ in self._missing_companions(build, release)))
+
+    def meets_torch(self, build: Build) -> bool:
+        """Whether it is the torch that was asked for, whatever else was asked for."""
+        return self._is_asked(build) and self._is_variant(build)
+
+    def _is_variant(self, build: Build) -> bool:
+        return self.need.variant is None or build.variant == self.need.variant
+
+    def _unmet_partners(self, build: Build, release: TorchRelease) -> Iterator[dependents.Partner]:
+        for partner in self.partners:
+            key = (partner, build.torch, build.variant)
+            if key not in self._partners:
+                self._partners[key] = partner.release(build, release, self.need, self.matrix) is not None
+            if not self._partners[key]:
+                yield partner
 
     def _is_asked(self, build: Build) -> bool:
         if not self.asked:
@@ -246,8 +259,10 @@ class Judge:
             elif by == BY_REQUEST:
                 if not self._is_asked(build):
                     yield Objection(by, f"torch {build.torch} is not the {need.torch} that was asked for")
-                if need.variant is not None and build.variant != need.variant:
+                if not self._is_variant(build):
                     yield Objection(by, f"{build.variant} is not the {need.variant} that was asked for")
+                for partner in self._unmet_partners(build, judged.release):
+                    yield Objection(by, partner.refusal(build, judged.release, need, self.matrix))
             elif by == BY_PIN:
                 for pin in self._unmet_pins(build):
                     yield Objection(by, dependents.refusal(pin, build))
@@ -255,9 +270,6 @@ class Judge:
                 for package, specifier in self._missing_companions(build, judged.release):
                     reason = f"no {package}{specifier} for torch {name(build)} was seen on the index"
                     yield Objection(by, reason)
-                for partner in self.partners:
-                    if partner.release(build, need, self.matrix) is None:
-                        yield Objection(by, partner.refusal(build, need, self.matrix))
             elif by == BY_INDEX:
                 text = "may not exist" if build.guessed else "was announced, but not seen on an index"
                 yield Objection(by, f"torch {name(build)} {text}")

@@ -7,11 +7,11 @@ from typing import Optional
 
 from cudadoctor.matrix import Pin as Release
 from cudadoctor.matrix import numbers
-from cudadoctor.parse.versions import satisfies, split_local
+from cudadoctor.resolve import dependents
 from cudadoctor.resolve.companions import companion_version
 from cudadoctor.resolve.drivers import driver_needed, driver_words
 from cudadoctor.resolve.judge import SOFT, Judged, name
-from cudadoctor.resolve.need import BY_INDEX, BY_REQUEST, CPU, Choice, Need, Objection
+from cudadoctor.resolve.need import BY_INDEX, BY_REQUEST, CPU, Choice, Need
 from cudadoctor.resolve.pick import is_inferred, keeps
 
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
@@ -22,7 +22,9 @@ def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
     build = j.build
     matrix = j.judge.matrix
     partners = [
-        (partner.name, row) for partner in j.judge.partners if (row := partner.release(build, need, matrix)) is not None
+        (partner.name, row)
+        for partner in j.judge.partners
+        if (row := partner.release(build, j.release, need, matrix)) is not None
     ]
     companions = []
     for package in dict.fromkeys((*(package for package, _ in j.judge.companions), *need.welcome)):
@@ -61,9 +63,9 @@ def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
 def _brought(partners: Sequence[tuple[str, Release]], j: Judged) -> Iterator[tuple[str, str]]:
     """Companions that an asked-for package wants: they come from torch's index beforehand, in the right build."""
     for _, row in partners:
-        for package, wants in (("torchvision", row.torchvision), ("torchaudio", row.torchaudio)):
-            version = companion_version(package, j.build, j.release, j.judge.matrix) if wants else None
-            if version is not None and wants and satisfies(split_local(version).public, wants):
+        for package, _ in dependents.wanted_companions_of(row):
+            version = companion_version(package, j.build, j.release, j.judge.matrix)
+            if version is not None:
                 yield package, version
 
 
@@ -143,15 +145,15 @@ def _without_name(reason: str, j: Judged) -> str:
     return f"its {j.build.variant} build {reason[len(own) :]}" if reason.startswith(own) else reason
 
 
-def typical(judged: Sequence[Judged]) -> tuple[Objection, ...]:
-    """What stands against the build that comes nearest to passing (the newest of equals). Where a version was asked
-    for, of the builds that it names: that the others are not it says nothing."""
+def typical(judged: Sequence[Judged]) -> Optional[Judged]:
+    """The build that comes nearest to passing, the newest of equals: what stands against it stands for all. Where
+    something was asked for, one of the builds that it names: that the others are not it says nothing."""
     standing = [j for j in judged if j.hard_count]
-    standing = [j for j in standing if BY_REQUEST not in j.sides] or standing
-    if not standing:
-        return ()
-
-    def distance(j: Judged) -> tuple[int, int]:
-        return sum(1 for by in j.sides if by not in SOFT), j.hard_count
-
-    return min(standing, key=distance).hard
+    for named in (
+        [j for j in standing if BY_REQUEST not in j.sides],
+        [j for j in standing if j.judge.meets_torch(j.build)],
+        standing,
+    ):
+        if named:
+            return min(named, key=lambda j: (sum(1 for by in j.sides if by not in SOFT), j.hard_count))
+    return None

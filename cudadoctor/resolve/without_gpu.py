@@ -37,7 +37,8 @@ def for_cpu(need: Need, matrix: Matrix) -> Resolution:
     judged = judge_all(plain, matrix, None, cuda=False)
     best = pick(judged, plain)
     if best is None:
-        objections = typical(judged)
+        nearest = typical(judged)
+        objections = nearest.hard if nearest is not None else ()
         why = tuple(dict.fromkeys(o.reason for o in objections)) or (f"PyTorch has no wheels for {need.platform}",)
         return Resolution(None, (), _cpu_blockers(plain, matrix), why, objections=objections)
     choice = spell(best, plain, judged)
