@@ -41,7 +41,7 @@ def answer(asked: Asked, style: Style) -> Shown:
     """The answer as it is shown; InputError where something that was typed cannot be used."""
     from datetime import date
 
-    if not (asked.gpus or asked.driver or asked.torch or asked.cuda):
+    if not asked.gpus and asked.driver is None and asked.torch is None and asked.cuda is None:
         raise InputError("what is the question? Name a --gpu, a --driver, a --torch or a --cuda")
     try:
         matrix = load_matrix()
@@ -58,7 +58,7 @@ def answer(asked: Asked, style: Style) -> Shown:
 def _question(asked: Asked, matrix: Matrix) -> Question:
     gpus = tuple(gpu_named(name, matrix) for name in asked.gpus)
     system, arch = asked.system, asked.arch
-    one_machine = bool(gpus or asked.driver)
+    one_machine = bool(gpus) or asked.driver is not None
     if one_machine and not (system and arch):
         system, arch = _machine(gpus, system, arch)
     numbering = system or "linux"

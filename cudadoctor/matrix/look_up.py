@@ -14,6 +14,7 @@ from .query import Matrix
 from .tables import Architecture, Branch, Build, DriverBound, Gpu, GpuMatch, TorchRelease, Verdict
 from .versions import capability, cuda_of_variant, numbers
 from .views import (
+    INFERRED,
     NO,
     UNKNOWN,
     YES,
@@ -330,6 +331,9 @@ def _runs(build: Build, match: GpuMatch, question: Question, matrix: Matrix) -> 
 
 
 def _has_python(build: Build, python: str) -> Verdict:
+    if python in build.pythons_inferred:
+        reason = f"its release has wheels for Python {python}; this very build was not seen for it"
+        return Verdict(YES, reason, None, INFERRED, build.listed)
     if build.has_python(python):
         return Verdict(YES, f"there is a wheel for Python {python}", None, None, build.listed)
     return Verdict(NO, f"it has no wheel for Python {python}", None, None, build.listed)

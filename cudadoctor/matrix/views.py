@@ -25,6 +25,9 @@ from .versions import numbers, torch_key
 
 YES, LIKELY, NO, UNKNOWN = "yes", "likely", "no", "unknown"
 
+# Of a wheel for a Python that was seen for the release, but not for the very build.
+INFERRED = "inferred"
+
 # From bad to good: a build is as good as the worst that is said of it.
 _ANSWERS = (NO, UNKNOWN, LIKELY, YES)
 
@@ -88,6 +91,11 @@ class Line(NamedTuple):
         """What keeps it from running, or makes that uncertain; empty where nothing does."""
         worst = self.answer
         return "" if worst == YES else next(v.reason for v in self.verdicts if v.answer == worst)
+
+    @property
+    def inferred(self) -> bool:
+        """There is a wheel for the Python in the release, but nobody has seen it of this very build."""
+        return self.python is not None and self.python.via == INFERRED
 
     @property
     def key(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -236,7 +244,8 @@ class Answer(NamedTuple):
 
 
 def best_of(lines: Iterable[Line]) -> Optional[Line]:
-    """The newest seen build that runs; a plain yes goes before a likely one."""
+    """The newest seen build that runs; a plain yes goes before a likely one, and in a release a wheel that was seen for
+    the Python before one that is only inferred."""
     fit = [line for line in lines if line.passes and line.build.seen]
     sure = [line for line in fit if line.answer == YES]
-    return max(sure or fit, key=lambda line: line.key, default=None)
+    return max(sure or fit, key=lambda line: (line.key[0], not line.inferred, line.key[1]), default=None)

@@ -30,6 +30,7 @@ def newest_builds(answer: Answer, style: Style) -> Iterator[str]:
     if older:
         names = ", ".join(line.build.variant for line in older)
         yield from row("", f"and older ones (-v shows them): {names}", style)
+    yield from _inferred_row(shown, style)
     likely = [(line.reason, line.build.variant) for line in answer.lines if line.answer == LIKELY]
     refused = [(item.line.reason, item.variant) for item in answer.refused]
     unsure = [(line.reason, version(line.build)) for line in answer.unsure]
@@ -52,7 +53,7 @@ def _newest_cells(line: Line, answer: Answer) -> list[str]:
     build = line.build
     via = dict.fromkeys(verdict.via for verdict in line.gpus if verdict.via)
     code = ", ".join(via) if answer.gpus else code_text(build)
-    cells = [build.variant, build.torch, code, pythons_text(build.pythons)]
+    cells = [build.variant, build.torch, code, pythons_text(build)]
     if answer.driver is None:
         cells.insert(3, _floor(line))
     return cells
@@ -75,6 +76,7 @@ def release_builds(answer: Answer, style: Style) -> Iterator[str]:
             headers.insert(1, "runs")
         rows = [_release_cells(line, headers) for line in sorted(lines, key=lambda line: line.key, reverse=True)]
         yield from table(headers, rows, style)
+    yield from _inferred_row((line for line in answer.lines if line.build.seen), style)
     why = [(line.reason, line.build.variant) for line in answer.lines if line.reason and line.build.seen]
     yield from _by_reason("why", why, style)
     announced: dict[str, list[str]] = {}
@@ -95,7 +97,7 @@ def _release_cells(line: Line, headers: Sequence[str]) -> list[str]:
         "driver": _floor(line),
         "has code for": code,
         "glibc": f"{build.glibc or ''}",
-        "Python": pythons_text(build.pythons),
+        "Python": pythons_text(build),
     }
     return [cells[header] for header in headers]
 
@@ -153,9 +155,11 @@ def code_text(build: Build) -> str:
     return said + (f" + PTX {' '.join(build.ptx)}" if build.ptx else "")
 
 
-def pythons_text(pythons: Sequence[str]) -> str:
-    """ "3.10-3.14 3.13t 3.14t": free-threaded ones behind."""
-    plain = sorted(numbers(python) or () for python in pythons if not python.endswith("t"))
+def pythons_text(build: Build) -> str:
+    """ "3.10-3.14 3.13t 3.9?": free-threaded ones behind, and those with a question mark that were seen for the release
+    only."""
+    sure = [python for python in build.pythons if python not in build.pythons_inferred]
+    plain = sorted(numbers(python) or () for python in sure if not python.endswith("t"))
     spans: list[list[tuple[int, ...]]] = []
     for python in plain:
         if spans and (*spans[-1][-1][:-1], spans[-1][-1][-1] + 1) == python:
@@ -163,7 +167,13 @@ def pythons_text(pythons: Sequence[str]) -> str:
         else:
             spans.append([python])
     said = ["-".join(dict.fromkeys(".".join(map(str, end)) for end in (span[0], span[-1]))) for span in spans]
-    return " ".join([*said, *(python for python in pythons if python.endswith("t"))])
+    said += [python for python in sure if python.endswith("t")]
+    return " ".join([*said, *(f"{python}?" for python in build.pythons_inferred)])
+
+
+def _inferred_row(lines: Iterable[Line], style: Style) -> Iterator[str]:
+    if any(line.build.pythons_inferred for line in lines):
+        yield from row("", "a Python with ?: wheels of the release were seen for it, not of that very build", style)
 
 
 def _floor(line: Line) -> str:

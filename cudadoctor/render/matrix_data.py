@@ -26,7 +26,6 @@ _NAMES = {
     "distributions": "Linux distributions",
     "power_plans": "Windows power plans",
     "libraries": "CUDA libraries",
-    "extensions": "releases tied to torch",
     "frameworks": "releases of packages that need torch or CUDA",
     "images": "container images",
     "conda_forge": "conda-forge builds",

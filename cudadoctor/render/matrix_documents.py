@@ -234,7 +234,8 @@ class CudaEntry(TypedDict):
 class BuildEntry(TypedDict):
     """One torch build, and whether it runs as asked. `driver_floor` is the oldest driver for its CUDA, in the numbers
     of its system; `gpu_branch` the branch with which the GPU begins, where that is later. `local` is null where its
-    version on the index has no local part. `sass` and `ptx` are compiled targets; `seen`: on an index, by some source.
+    version on the index has no local part. `pythons_inferred` are those of `pythons` that were seen for the release,
+    not for this very build. `sass` and `ptx` are compiled targets; `seen`: on an index, by some source.
     `download_mib`: what a fresh install downloads, null where that is not known."""
 
     torch: str
@@ -248,6 +249,7 @@ class BuildEntry(TypedDict):
     driver_floor: Optional[str]
     gpu_branch: Optional[str]
     pythons: list[str]
+    pythons_inferred: list[str]
     glibc: Optional[str]
     sass: list[str]
     ptx: list[str]

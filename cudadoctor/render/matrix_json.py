@@ -268,6 +268,7 @@ def _build(line: Line) -> BuildEntry:
         "driver_floor": line.floor,
         "gpu_branch": line.branch,
         "pythons": list(build.pythons),
+        "pythons_inferred": list(build.pythons_inferred),
         "glibc": build.glibc,
         "sass": list(build.sass),
         "ptx": list(build.ptx),

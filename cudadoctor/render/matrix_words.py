@@ -118,7 +118,8 @@ def _not_known(line: Line, on: str) -> str:
 
 
 def _release_runs(answer: Answer, best: Line, on: str) -> str:
-    names = list(dict.fromkeys(line.build.variant for line in answer.lines if line.passes and line.build.seen))
+    fit = sorted((line for line in answer.lines if line.passes), key=lambda line: line.key, reverse=True)
+    names = list(dict.fromkeys(line.build.variant for line in fit if line.build.seen))
     if answer.gpus or answer.driver:
         kind = "builds" if len(names) > 1 else "build"
         return f"torch {best.build.torch} runs on {on}: take its {kind} {' or '.join(names)}"
@@ -143,14 +144,14 @@ def _no_such_build(answer: Answer) -> str:
 def _machine(answer: Answer) -> str:
     """ "GeForce GTX 1080 with driver 580.95, Python 3.12"."""
     question = answer.question
-    parts = listed(list(dict.fromkeys(gpu.label for gpu in answer.gpus)))
-    if question.driver is not None:
-        parts += f" with driver {question.driver}" if parts else f"driver {question.driver}"
-    if answer.cuda is not None and parts:
-        parts += f", of those built with CUDA {answer.cuda.cuda}"
-    if question.python is not None:
-        parts += f" and Python {question.python}" if question.driver else f" with Python {question.python}"
-    return parts.strip()
+    said = listed(list(dict.fromkeys(gpu.label for gpu in answer.gpus)))
+    has = [f"driver {question.driver}"] if question.driver is not None else []
+    has += [f"Python {question.python}"] if question.python is not None else []
+    if has:
+        said = f"{said or 'a machine'} with {listed(has)}"
+    if answer.cuda is not None and said:
+        said += f", of those built with CUDA {answer.cuda.cuda}"
+    return said
 
 
 def _driver(driver: DriverView) -> str:
