@@ -10,8 +10,9 @@ from .gpu_code import CodeQuestions
 from .packages import PackageQuestions
 from .products import ProductQuestions
 from .surroundings import SystemQuestions
+from .wordings import WordingQuestions
 
 
-class Matrix(CodeQuestions, PackageQuestions, ProductQuestions, SystemQuestions):
+class Matrix(CodeQuestions, PackageQuestions, ProductQuestions, SystemQuestions, WordingQuestions):
     """The compatibility matrix: every subject's questions in one place. Made by
     :func:`cudadoctor.matrix.load_matrix`."""
