@@ -35,7 +35,12 @@ class Reading(NamedTuple):
 def read_report(texts: Sequence[tuple[str, bytes | str]], matrix: Matrix) -> Reading:
     """Reads (name, content) pairs, in the order in which they were given; a later text counts as later."""
     modules = {module.__name__: module for module in readers()}
-    triggers = Triggers({name: module.TRIGGERS for name, module in modules.items()})
+    triggers = Triggers(
+        {
+            name: module.triggers(matrix) if hasattr(module, "triggers") else module.TRIGGERS
+            for name, module in modules.items()
+        }
+    )
     found: list[tuple[Text, Block]] = []
     for name, content in texts:
         text = Text(name, content)
