@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import sys
-from typing import Optional
+from typing import Callable, Optional
 
-import click
-
-from cudadoctor.actions.apply import DECLINED, DONE, FAILED, WAITING, YOURS, Applied, apply
-from cudadoctor.cli import EXIT_INTERRUPTED, _output
+from cudadoctor.cli import _output
 from cudadoctor.cli._input import Machine, read_facts
 from cudadoctor.cli._planning import Wish, options_of, planned_machine
 from cudadoctor.cli._program import program
 from cudadoctor.cli._words import InputError
 from cudadoctor.diagnose import diagnose
-from cudadoctor.matrix import load_matrix
-from cudadoctor.model import CRASH, ERROR, INFO, POSSIBLE, WARNING, FixStep
+from cudadoctor.matrix import Matrix, load_matrix
+from cudadoctor.model import CRASH, ERROR, INFO, POSSIBLE, WARNING
 from cudadoctor.model.report import Report
-from cudadoctor.plan import Options, Plan, make_plan, plan_for, torch_for
-from cudadoctor.render.plan import FAIL, OK, TODO, FixView, render
+from cudadoctor.plan import Options, Plan, make_plan, plan_for, recipe_for, torch_for
+from cudadoctor.plan.in_vain import in_vain
+from cudadoctor.render.plan import FAIL, OK, TODO, Asked, FixView, render
 from cudadoctor.render.plan import UNDECIDED as NOT_DECIDED
 from cudadoctor.render.sentences import hedged, ok_sentence, undecided_links
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import View
 from cudadoctor.resolve import Need, Resolution
+from cudadoctor.resolve.need import NONE
 
 EXIT_DONE = 0
 EXIT_TODO = 1
@@ -36,14 +35,37 @@ def planned(wish: Wish, style: Style) -> FixView:
     matrix = load_matrix()
     options = options_of(wish, matrix)
     need, facts = planned_machine(wish, matrix)
-    if not wish.gpus:
+    if not wish.gpus and wish.driver is None:
         raise InputError("which GPU is the plan for? Name it with --gpu, for example --gpu 'RTX 4090' (or --gpu none)")
-    plan = plan_for(need, facts, matrix, options)
+    plan, options, asked = _settled(lambda options: plan_for(need, facts, matrix, options), options, matrix, wish)
     found = plan.resolution
     assert found is not None
     word, verdict, status = _verdict_on(found, need)
-    notes = _own_python(need, found)
-    return FixView(word, verdict, plan, found, status, notes=notes, mirror=options.mirror, style=style)
+    return FixView(
+        word,
+        verdict,
+        plan,
+        found,
+        status,
+        not_helping=in_vain(plan.need or need, found, matrix),
+        notes=_own_python(need, found),
+        mirror=options.mirror,
+        style=style,
+        recipe=recipe_for(plan, facts, matrix, options),
+        asked=asked,
+    )
+
+
+def _settled(
+    make: Callable[[Options], Plan], options: Options, matrix: Matrix, wish: Wish
+) -> tuple[Plan, Options, Optional[Asked]]:
+    """The plan; with --online as the index has it."""
+    plan = make(options)
+    if not wish.online:
+        return plan, options, None
+    from cudadoctor.cli._online import settle
+
+    return settle(plan, make, options, matrix)
 
 
 def _own_python(need: Need, found: Resolution) -> tuple[str, ...]:
@@ -55,9 +77,10 @@ def _own_python(need: Need, found: Resolution) -> tuple[str, ...]:
 
 
 def _verdict_on(found: Resolution, need: Need) -> tuple[str, str, int]:
-    cards = " + ".join(dict.fromkeys(gpu.label for gpu in need.gpus)) or "a machine without an NVIDIA GPU"
-    on = cards
-    if need.driver is not None and need.gpus:
+    on = " + ".join(dict.fromkeys(gpu.label for gpu in need.gpus)) or "a machine without an NVIDIA GPU"
+    if not need.gpus and need.driver is not None and need.gpu_state != NONE:
+        on = f"any GPU on driver {need.driver}"
+    elif need.driver is not None and need.gpus:
         on += f" with driver {need.driver}"
     if need.python is not None:
         on += f", Python {need.python_tag}"
@@ -78,27 +101,39 @@ def examined(machine: Machine, wish: Wish, style: Style) -> FixView:
     options = options_of(wish, matrix)
     facts = read_facts(machine)
     report = diagnose(facts, matrix)
-    plan = make_plan(report, matrix, options)
+    plan, options, asked = _settled(lambda options: make_plan(report, matrix, options), options, matrix, wish)
     found = plan.resolution or torch_for(facts, matrix, options)
     word, verdict, status = _verdict(report, plan, options, found)
-    wrong = [o for o in report.outcomes if o.failed and o.because_of is None and o.severity != INFO]
-    helpless = [text for outcome in wrong for text in outcome.not_helping]
     return FixView(
         word,
         verdict,
         plan,
         found,
         status,
-        not_helping=tuple(dict.fromkeys(helpless)),
+        not_helping=_not_helping(report, plan, matrix),
         explain=report.root_causes if plan.steps else (),
         mirror=options.mirror,
         may_act=machine.is_this_one,
         style=style,
+        recipe=recipe_for(plan, facts, matrix, options),
+        asked=asked,
     )
+
+
+def _not_helping(report: Report, plan: Plan, matrix: Matrix) -> tuple[str, ...]:
+    """What people would try against the findings, and what they would try to get another torch; each thing once."""
+    wrong = [o for o in report.outcomes if o.failed and o.because_of is None and o.severity != INFO]
+    lines = [text for outcome in wrong for text in outcome.not_helping]
+    if plan.resolution is not None and plan.need is not None:
+        said = {line.partition(":")[0] for line in lines}
+        lines += [line for line in in_vain(plan.need, plan.resolution, matrix) if line.partition(":")[0] not in said]
+    return tuple(dict.fromkeys(lines))
 
 
 def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) -> tuple[str, str, int]:
     number = len(plan.steps)
+    if number and plan.steps[0].id == "make-room":
+        return TODO, f"{number} steps: {plan.steps[0].title[:1].lower()}{plan.steps[0].title[1:]}", EXIT_TODO
     if number:
         steps = "1 step" if number == 1 else f"{number} steps"
         mends = {rule for step in plan.steps for rule in step.mends}
@@ -127,76 +162,6 @@ def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) ->
     if noted:
         return OK, f"nothing that a step mends: {noted[0].message}", EXIT_DONE
     return OK, f"nothing to do: {ok_sentence(View(report=report, exit=0))}", EXIT_DONE
-
-
-# -- doing ----------------------------------------------------------------------------------------------------------
-
-
-def may_act(machine: Machine, wish: Wish) -> bool:
-    """Only this very machine is ever changed."""
-    return machine.is_this_one and not wish.describes_a_machine
-
-
-def is_terminal() -> bool:
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-
-
-def act(view: FixView, machine: Machine, unasked: bool) -> int:
-    """Takes the safe steps, each after a yes or `unasked`, checks the machine again, and gives the exit status."""
-    if not any(step.safety == "safe" and step.argv is not None for step in view.plan.steps):
-        return view.exit
-
-    stopped = False
-
-    def ask(step: FixStep) -> bool:
-        nonlocal stopped
-        if stopped:
-            return False
-        _output.write("\n")
-        if unasked:
-            _output.write(f"Taking the step: {step.title}\n")
-            return True
-        try:
-            return click.confirm(f"{step.title}: run it now?", default=False)
-        except click.Abort:  # Ctrl-C or the end of the input: what was done so far is still told
-            stopped = True
-            return False
-
-    done = apply(view.plan.steps, ask)
-    _output.write(_account(done))
-    if stopped:
-        return EXIT_INTERRUPTED
-    if not done.steps(DONE, FAILED):
-        return EXIT_TODO
-    again, report_text = _check_again(machine)
-    _output.write(report_text)
-    return EXIT_TODO if done.failed is not None else again
-
-
-def _account(done: Applied) -> str:
-    """What was done and what was not, in the order of the plan."""
-    words = {
-        DONE: "done",
-        FAILED: "FAILED",
-        DECLINED: "not done",
-        YOURS: "yours",
-        WAITING: "not done",
-    }
-    lines = ["", "What became of the steps:"]
-    for item in done.taken:
-        reason = f" ({item.reason})" if item.reason else ""
-        lines.append(f"  {words[item.state]:<9} {item.step.title}{reason}")
-    if done.failed is not None:
-        lines.append("Nothing was undone. What was done can be taken back as each step says.")
-    return "\n".join(lines) + "\n"
-
-
-def _check_again(machine: Machine) -> tuple[int, str]:
-    from cudadoctor.cli._diagnosis import view_of
-    from cudadoctor.render.formats import render as render_report
-
-    view = view_of(machine, style=_output.style())._replace(program=program())
-    return view.exit, "\nChecked again:\n\n" + render_report("text", view)
 
 
 def show(form: str, view: FixView, output: Optional[str]) -> None:

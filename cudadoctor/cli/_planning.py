@@ -12,8 +12,12 @@ from cudadoctor.matrix import Matrix
 from cudadoctor.model import Fact, Facts, ParseError, known
 from cudadoctor.parse.versions import is_plain
 from cudadoctor.plan import Options, validate
+from cudadoctor.plan.index import mirror
 from cudadoctor.resolve import COMPANIONS, Gpu, Need
+from cudadoctor.resolve.companions import asked
 from cudadoctor.resolve.need import NONE, PRESENT, UNKNOWN
+
+FLAT = "flat"
 
 NO_GPU = ("none", "cpu", "no")
 
@@ -31,6 +35,8 @@ class Wish(NamedTuple):
     packages: Sequence[str] = ()
     installer: Optional[str] = None
     mirror: Optional[str] = None
+    mirror_layout: str = "index"
+    online: bool = False
 
     @property
     def describes_a_machine(self) -> bool:
@@ -41,16 +47,16 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
     """What is to be installed, and how."""
     companions, partners = [], []
     for text in wish.packages:
-        name = text.strip().lower().replace("_", "-")
+        name, wanted = _package(text)
         if name in COMPANIONS:
-            companions.append(name)
+            companions.append(wanted)
         elif name != "torch":
-            if not matrix.pins(name):
+            if not matrix.pins(name) and _framework(matrix, name) is None:
                 raise InputError(
-                    f"--with: it is not known which torch {text!r} goes with; known are {', '.join(COMPANIONS)} "
-                    "and packages that are tied to a torch release, such as vllm"
+                    f"--with: it is not known which torch or CUDA {text!r} goes with; known are "
+                    f"{', '.join(COMPANIONS)} and packages that are tied to a torch release, such as vllm"
                 )
-            partners.append(name)
+            partners.append(wanted)
     try:
         torch = validate.specifier(wish.torch.strip()) if wish.torch else ""
     except ParseError:
@@ -58,10 +64,29 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
             f"--torch takes a version or a range such as 2.7.*, '>=2.6,<2.9' or 2.7.1+cu126, not {wish.torch!r}"
         ) from None
     try:
-        mirror = validate.url(wish.mirror) if wish.mirror else None
+        found = mirror(wish.mirror, wish.mirror_layout == FLAT) if wish.mirror else None
+    except ParseError as error:
+        raise InputError(
+            f"--mirror takes an http or https address such as https://mirror.example/whl: {error}"
+        ) from None
+    return Options(wish.installer, found, torch, tuple(companions), tuple(partners))
+
+
+def _package(text: str) -> tuple[str, str]:
+    """The name of `--with vllm<0.30` and all of it, normalized."""
+    try:
+        checked = validate.requirement(text.strip())
     except ParseError:
-        raise InputError(f"--mirror takes an http or https address, not {wish.mirror!r}") from None
-    return Options(wish.installer, mirror, torch, tuple(companions), tuple(partners))
+        raise InputError(f"--with takes a package such as vllm or 'vllm<0.30', not {text!r}") from None
+    name, specifier = asked(checked)
+    name = name.lower().replace("_", "-").replace(".", "-")
+    return name, name + specifier
+
+
+def _framework(matrix: Matrix, name: str) -> Optional[object]:
+    """What is known of a package that is bound to CUDA, not to torch."""
+    find = getattr(matrix, "framework", None)
+    return None if find is None else find(name)
 
 
 def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:

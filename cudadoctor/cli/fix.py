@@ -15,7 +15,7 @@ from cudadoctor.cli._options import machine_options, output_option, text_options
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["shell", "json", "requirements", "uv", "conda", "dockerfile"]),
+    type=click.Choice(["shell", "json", "requirements", "uv", "conda", "dockerfile", "poetry", "pixi"]),
     default="shell",
     help="How to print the plan.",
 )
@@ -27,7 +27,14 @@ from cudadoctor.cli._options import machine_options, output_option, text_options
 @click.option("--glibc", metavar="VER", help="Plan for a system with this glibc.")
 @click.option("--torch", metavar="SPEC", help="Install this torch, for example 2.7.*.")
 @click.option("--with", "packages", multiple=True, metavar="PACKAGE", help="Install this too: torchaudio, vllm, ...")
-@click.option("--mirror", metavar="URL", help="Take PyTorch's index from here (URL/cu126/torch/).")
+@click.option("--mirror", metavar="URL", help="Take PyTorch's index from here: URL/cu126/torch/, or with {variant}.")
+@click.option(
+    "--mirror-layout",
+    type=click.Choice(["index", "flat"]),
+    default="index",
+    help="How the mirror lies: as the original, or (flat) all wheels of a variant on one page.",
+)
+@click.option("--online", is_flag=True, help="Ask the index whether exactly these wheels are there.")
 @machine_options
 @output_option
 @text_options
@@ -48,7 +55,7 @@ def command(
     With --gpu, --driver, --os, --arch or --glibc it prints the torch that suits that machine. Exit status: 0 nothing to
     do, or done; 1 something to do, or a step failed; 2 unusable input or a bug; 3 undecided.
     """
-    from cudadoctor.cli import _fixing, _output
+    from cudadoctor.cli import _acting, _fixing, _output
     from cudadoctor.cli._input import Machine
     from cudadoctor.cli._planning import Wish
     from cudadoctor.cli._words import InputError
@@ -66,10 +73,10 @@ def command(
         view = _fixing.planned(wish, style)
     else:
         view = _fixing.examined(machine, wish, style)
-    if unasked and not _fixing.may_act(machine, wish):
+    if unasked and not _acting.may_act(machine, wish):
         raise InputError("--apply changes this machine, and the plan is for another one")
     _fixing.show(form, view, output)
-    acts = unasked or (not only_print and form == "shell" and output is None and _fixing.is_terminal())
-    if acts and _fixing.may_act(machine, wish):
-        ctx.exit(_fixing.act(view, machine, unasked))
+    acts = unasked or (not only_print and form == "shell" and output is None and _acting.is_terminal())
+    if acts and _acting.may_act(machine, wish):
+        ctx.exit(_acting.act(view, machine, unasked))
     ctx.exit(view.exit)

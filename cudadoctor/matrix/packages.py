@@ -105,6 +105,12 @@ class PackageQuestions(TorchQuestions):
             return Library(name, row["component"], packages, driver, *origin(data, row))
         return None
 
+    def cuda_wheels(self, cuda_major: int) -> tuple[str, ...]:
+        """Names of all wheels that bring CUDA libraries of that major."""
+        rows = self.raw("libraries")["library"]
+        names = (name for row in rows for words in row["packages"].values() for name in words.split(" "))
+        return tuple(sorted({name for name in names if name != "driver" and _cuda_major_of_package(name) == cuda_major}))
+
 
 def _package(name: str) -> str:
     """A package name as PyPI normalizes it."""

@@ -13,6 +13,8 @@ from cudadoctor.model import Facts, ParseError
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.plan import validate
+from cudadoctor.plan.index import Index
+from cudadoctor.plan.online import settled
 from cudadoctor.plan.plan import Options
 from cudadoctor.plan.shell import quote, shell_of
 from cudadoctor.resolve import Need, Resolution, need, resolution, resolve
@@ -120,8 +122,8 @@ class Context:
             variant=variant or (validate.name(local) if local else None),
             # Who asks for a version does not want another one kept; a mere companion changes nothing.
             keep=keep and (not torch or _fits(wanted, torch)),
-            companions=tuple(validate.package(name) for name in self.options.companions),
-            partners=tuple(validate.package(name) for name in self.options.partners),
+            companions=tuple(validate.requirement(text) for text in self.options.companions),
+            partners=tuple(validate.requirement(text) for text in self.options.partners),
             python=self._wanted_python or wanted.python,
             free_threaded=wanted.free_threaded and self._wanted_python is None,
             python_bits=64 if self._wanted_python else wanted.python_bits,
@@ -131,14 +133,21 @@ class Context:
     def resolved(self, torch: str = "", variant: Optional[str] = None, keep: bool = True) -> Resolution:
         wanted = self.need(torch, variant, keep)
         if self.planned is None and wanted is self.present:
-            return self.case.derived(resolution)
-        return resolve(wanted, self.matrix)
+            found = self.case.derived(resolution)
+        else:
+            found = resolve(wanted, self.matrix)
+        return settled(found, self.options.answers, wanted)
 
-    def index_url(self, variant: str) -> str:
-        """The index of a variant, on the person's mirror where they named one."""
-        if self.options.mirror:
-            return f"{validate.url(self.options.mirror)}/{validate.name(variant)}"
-        return self.matrix.index_url(variant)
+    def index(self, variant: str) -> Index:
+        """Where the wheels of a variant are taken from: the person's mirror where they named one."""
+        return index_of(variant, self.matrix, self.options)
+
+
+def index_of(variant: str, matrix: Matrix, options: Options) -> Index:
+    """See `Context.index`."""
+    if options.mirror is not None:
+        return options.mirror.of(variant)
+    return Index(matrix.index_url(validate.name(variant)))
 
 
 def _fits(wanted: Need, torch: str) -> bool:

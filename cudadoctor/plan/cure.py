@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Optional
 
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import INFO, POSSIBLE, WARNING, Facts, FixStep, Outcome, ParseError, Remedy
@@ -13,8 +14,10 @@ from cudadoctor.plan.draft import BY_HAND, CAREFUL, DRIVER, JOB, KERNEL, PACKAGE
 from cudadoctor.plan.plan import Options, Plan, wished
 from cudadoctor.plan.remedies import spell_out
 from cudadoctor.plan.remedies.driver import update_driver
-from cudadoctor.plan.remedies.packages import install_torch
-from cudadoctor.resolve import Need
+from cudadoctor.plan.remedies.torch import install_torch
+from cudadoctor.plan.remedies.undo import before
+from cudadoctor.plan.totals import whole_download, whole_undo
+from cudadoctor.resolve import Need, Resolution
 
 _PHASE_OF_KIND = {
     "install": PACKAGES,
@@ -45,7 +48,24 @@ def cure(report: Report, matrix: Matrix, options: Options, strict: bool) -> Plan
     doing = {(step.argv, step.title) for step in ordered}
     tips = tuple(tip for tip in arrange(advice, findings) if (tip.argv, tip.title) not in doing)
     installs = wished(options) or any(_is(fix, "install-torch") for outcome in findings for fix in outcome.fixes)
-    return Plan(ordered, tips, context.resolved() if installs else None, context.shell)
+    return _plan(context, ordered, tips, context.resolved() if installs else None)
+
+
+def _plan(
+    context: Context, steps: tuple[FixStep, ...], advice: tuple[FixStep, ...], resolution: Optional[Resolution]
+) -> Plan:
+    choice = resolution.choice if resolution is not None else None
+    installs = any(step.id == "install-torch" for step in steps)
+    return Plan(
+        steps,
+        advice,
+        resolution,
+        context.shell,
+        context.need(),
+        before(context, choice) if choice is not None and installs else {},
+        whole_undo(steps, context.shell),
+        whole_download(steps),
+    )
 
 
 def _has(context: Context) -> bool:
@@ -68,7 +88,7 @@ def cure_planned(wanted: Need, facts: Facts, matrix: Matrix, options: Options) -
     if resolution.driver_first is not None and resolution.choice is not None and resolution.choice.cuda is not None:
         major = int(resolution.choice.cuda.partition(".")[0])
         steps.extend(update_driver(context, minimum_cuda_major=major))
-    return Plan(arrange(steps), (), resolution, context.shell)
+    return _plan(context, arrange(steps), (), resolution)
 
 
 def _is_advice(outcome: Outcome) -> bool:

@@ -11,6 +11,7 @@ from cudadoctor.model.record import NamedTuple
 # Phases, in the order in which a person takes them: what the job or container lacks decides everything after it; what
 # needs a reboot comes before the one reboot; packages come after it, since they are chosen for the driver that is then.
 JOB = 0
+ROOM = 5
 KERNEL = 10
 DRIVER = 20
 SIGNING = 26

@@ -15,6 +15,7 @@ from cudadoctor.plan.shell import shell_of
 
 if TYPE_CHECKING:
     from cudadoctor.matrix import Matrix
+    from cudadoctor.plan.recipe import Recipe
     from cudadoctor.resolve import Need, Resolution
 
 
@@ -34,6 +35,19 @@ def torch_for(facts: Facts, matrix: Matrix, options: Optional[Options] = None) -
     from cudadoctor.plan.context import Context
 
     return Context(facts, matrix, options or Options()).resolved()
+
+
+def recipe_for(plan: Plan, facts: Facts, matrix: Matrix, options: Optional[Options] = None) -> Optional[Recipe]:
+    """What the forms for other programs are made of: the plan's torch, or the one that suits the machine of `facts`
+    where the plan installs none."""
+    from cudadoctor.plan.context import Context
+    from cudadoctor.plan.recipe import recipe
+
+    options = options or Options()
+    if plan.resolution is not None and plan.need is not None:
+        return recipe(plan.resolution, plan.need, matrix, options)
+    context = Context(facts, matrix, options)
+    return recipe(context.resolved(), context.need(), matrix, options)
 
 
 def plan_for(wanted: Need, facts: Facts, matrix: Matrix, options: Optional[Options] = None) -> Plan:

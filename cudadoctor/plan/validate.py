@@ -22,6 +22,8 @@ _SPECIFIER = re.compile(
     r"(?:[<>=!~]{1,3}\s*)?[0-9][0-9A-Za-z.*+!_-]{0,63}(?:\s*,\s*[<>=!~]{1,3}\s*[0-9][0-9A-Za-z.*+!_-]{0,63}){0,7}\Z"
 )
 _PYTHON = re.compile(r"3\.[0-9]{1,2}\Z")
+_CHANNEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,62}\Z")
+_BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.*]{0,99}\Z")
 
 
 def _checked(pattern: re.Pattern[str], text: object, what: str) -> str:
@@ -43,6 +45,14 @@ def version(text: object) -> str:
 def specifier(text: object) -> str:
     """What a person asks for: "2.7.*", ">=2.6,<2.9", "2.7.1+cu126"."""
     return _checked(_SPECIFIER, text, "a version or a range such as 2.7.* or >=2.6,<2.9")
+
+
+def requirement(text: object) -> str:
+    """A package, maybe with the versions that are wanted of it: "vllm", "vllm<0.30"."""
+    match = re.match(r"([A-Za-z0-9._-]{1,100})(.*)\Z", text) if isinstance(text, str) else None
+    if match is None:
+        raise ParseError(f"{str(text)[:60]!r} is not a package with or without versions, and goes into no command")
+    return package(match.group(1)) + (specifier(match.group(2).strip()) if match.group(2).strip() else "")
 
 
 def python_version(text: object) -> str:
@@ -70,6 +80,16 @@ def name(text: object) -> str:
     return _checked(_NAME, text, "a name")
 
 
+def channel(text: object) -> str:
+    """A conda channel by its name."""
+    return _checked(_CHANNEL, text, "a conda channel")
+
+
+def build(text: object) -> str:
+    """A conda build string, maybe with a star."""
+    return _checked(_BUILD, text, "a conda build")
+
+
 def guid(text: object) -> str:
     return _checked(_GUID, text, "a GUID").lower()
 
@@ -91,3 +111,9 @@ def size(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 << 20 <= value <= 1 << 44:
         raise ParseError(f"{str(value)[:60]} is not a size in bytes that a command can take")
     return value
+
+
+def starts_with_package(requirement: str, name: str) -> bool:
+    """Whether a requirement ("nvidia-cudnn-cu12==9.1.0.70") is one of that package."""
+    rest = requirement[len(name) :]
+    return requirement.startswith(name) and not re.match(r"[A-Za-z0-9._-]", rest)

@@ -109,13 +109,17 @@ class ReportDocument(TypedDict):
 
 class ChoiceEntry(TypedDict):
     """A torch build. `version` is what torch.__version__ says; `companions` maps names to versions with their local
-    part; `python` is the Python that it is for, null where that is not known; `requirements` are what pip is told."""
+    part; `python` is the Python that it is for, null where that is not known; `requirements` are what pip is told;
+    `index_layout` says whether `index_url` has a page a project below it (index) or lists the wheels itself (flat);
+    `partners` come from PyPI, after torch."""
 
     torch: str
     variant: str
     version: str
     index_url: str
+    index_layout: Literal["index", "flat"]
     companions: dict[str, str]
+    partners: dict[str, str]
     python: Optional[str]
     pythons: list[str]
     requirements: list[str]
@@ -141,9 +145,59 @@ class SplitEntry(TypedDict):
     choice: ChoiceEntry
 
 
+class MoveEntry(TypedDict):
+    """A package of the environment that has to change with torch; `to` is null where no release is known."""
+
+    package: str
+    have: str
+    to: Optional[str]
+    direction: str
+    reason: str
+
+
+class OtherWayEntry(TypedDict):
+    """Something else than a blocker's change that opens a better build, as NVIDIA's forward-compatibility package."""
+
+    kind: str
+    change: str
+    needed: Optional[str]
+    opens: ChoiceEntry
+    reason: str
+
+
+class DriversEntry(TypedDict):
+    """Driver branches ("R580") for all GPUs of the machine: the first and the last that drive them (null: not known, or
+    no end in sight), the one to install, and what its Linux kernel modules have to be."""
+
+    first: Optional[str]
+    last: Optional[str]
+    fitting: Optional[str]
+    flavour: Optional[str]
+
+
+class FrameworkEntry(TypedDict):
+    """A package that is bound to CUDA, not to torch; `requirement` is null where no release serves this machine."""
+
+    name: str
+    requirement: Optional[str]
+    cuda: Optional[str]
+    reasons: list[str]
+    better: list[str]
+    certainty: Certainty
+
+
+class OnlineEntry(TypedDict):
+    """What the index said with `--online`."""
+
+    state: Literal["confirmed", "replaced", "missing", "not-confirmed"]
+    message: str
+
+
 class PlanDocument(TypedDict):
     """`cudadoctor fix --format json`. `choice` is the torch that suits the machine, null where none does or it is not
-    known; `driver_first` says why the driver is to be mended before any wheel matters."""
+    known; `driver_first` says why the driver is to be mended before any wheel matters. `before` are the versions of
+    what the plan replaces, `undo` is the one command that brings them back (empty: there is none),
+    `download_bytes` what the steps download, null where that is not known."""
 
     schema: Literal["cudadoctor.plan/1"]
     exit: int
@@ -158,3 +212,13 @@ class PlanDocument(TypedDict):
     undecided: Optional[str]
     steps: list[StepEntry]
     advice: list[StepEntry]
+    not_helping: list[str]
+    notes: list[str]
+    before: dict[str, str]
+    undo: str
+    download_bytes: Optional[int]
+    moves: list[MoveEntry]
+    other_ways: list[OtherWayEntry]
+    drivers: Optional[DriversEntry]
+    frameworks: list[FrameworkEntry]
+    online: Optional[OnlineEntry]

@@ -29,7 +29,7 @@ def plan(run: Run, *arguments: str) -> dict[str, Any]:
 
 # The options, the build, what the first blocker needs.
 QUESTIONS = [
-    ("--gpu K80 --driver 418.87", None, "450.80.02"),
+    ("--gpu K80 --driver 418.87", "1.8.1+cu101", "450.80.02"),
     ("--gpu GTX1080Ti --driver 470.223.02 --python 3.11", "2.7.1+cu118", "525.60.13"),
     ("--gpu RTX4090 --driver 535.183.01", "2.14.1+cu126", "580.65.06"),
     ("--gpu A100 --driver 550.54.14", "2.14.1+cu126", "580.65.06"),
@@ -186,7 +186,15 @@ def test_the_document_keeps_to_its_schema(run: Run, facts_file: FactsFile, machi
 
 FORMS = [
     ("requirements", ["--index-url https://download.pytorch.org/whl/cu126", "torch==2.14.1+cu126"]),
-    ("uv", ['  "torch==2.14.1+cu126",', 'torch = { index = "pytorch-cu126" }', "explicit = true"]),
+    (
+        "uv",
+        [
+            "  \"torch==2.14.1+cu126; sys_platform != 'darwin'\",",
+            "  \"torch==2.14.1; sys_platform == 'darwin'\",",
+            'torch = { index = "pytorch-cu126", marker = "sys_platform != \'darwin\'" }',
+            "explicit = true",
+        ],
+    ),
     ("conda", ["  - python=3.12", "      - torch==2.14.1+cu126"]),
     ("dockerfile", ["FROM python:3.12-slim"]),
 ]
@@ -218,12 +226,15 @@ MISTAKES = [
     (["--gpu", "RTX 4090", "--driver", "12.2"], "is no driver number"),
     (["--gpu", "RTX 4090", "--driver", "566.36", "--os", "linux"], "is a Windows number (R565)"),
     (["--gpu", "RTX 4090", "--driver", "550.54; reboot"], "--driver takes a driver number"),
-    (["--driver", "580.95.05"], "which GPU is the plan for?"),
+    (["--arch", "x86_64"], "which GPU is the plan for?"),
     (["--gpu", "RTX 4090", "--glibc", "new"], "--glibc takes a version such as 2.28"),
     (["--gpu", "RTX 4090", "--python", "three"], "--python takes a version such as 3.12"),
     (["--gpu", "RTX 4090", "--torch", "2.7; reboot"], "--torch takes a version or a range"),
     (["--gpu", "RTX 4090", "--mirror", "not a url"], "--mirror takes an http or https address"),
-    (["--gpu", "RTX 4090", "--with", "numpy"], "it is not known which torch 'numpy' goes with"),
+    (["--gpu", "RTX 4090", "--with", "numpy"], "it is not known which torch or CUDA 'numpy' goes with"),
+    (["--gpu", "RTX 4090", "--with", "vllm; reboot"], "--with takes a package such as vllm"),
+    (["--gpu", "RTX 4090", "--mirror", "https://me:secret@mirror.example/whl"], "~/.netrc"),
+    (["--gpu", "RTX 4090", "--mirror", "https://mirror.example/{cuda}/"], "{variant}"),
     (["--gpu", "RTX 4090", "--replay", "somewhere"], "leave --replay"),
     (["--replay", "no/such/folder"], "no/such/folder"),
     (["--apply", "--print"], "use either"),

@@ -18,6 +18,7 @@ from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import Report
 from cudadoctor.plan import Options, Plan, make_plan
 from cudadoctor.plan.context import Context
+from cudadoctor.plan.index import mirror
 from cudadoctor.plan.remedies import REMEDIES, spell_out
 from cudadoctor.plan.shell import quote
 from cudadoctor.rules import rule_module, rule_of
@@ -95,7 +96,7 @@ TABLE = [
         windows().no_torch(),
         "CD301",
         ("install-torch",),
-        ("C:\\Users\\user\\proj\\.venv\\Scripts\\python.exe -m pip install \"torch==2.14.1+cu132\"",),
+        ('C:\\Users\\user\\proj\\.venv\\Scripts\\python.exe -m pip install "torch==2.14.1+cu132"',),
     ),
     Row(
         "a companion of another build",
@@ -325,7 +326,7 @@ class TestTarget:
         machine = linux().torch("2.6.0+cpu").set({"python.pip": GONE, "python.uv_environment": True})
         line = commands(planned(machine))[0]
         assert line.startswith("uv pip install --python /home/user/proj/.venv/bin/python ")
-        assert "--default-index https://download.pytorch.org/whl/cu126" in line
+        assert "--index https://download.pytorch.org/whl/cu126" in line
 
     def test_an_environment_that_the_user_may_not_write(self) -> None:
         plan = planned(linux().torch("2.6.0+cpu").set({"disk.environment_writable": False}))
@@ -358,7 +359,7 @@ class TestWishes:
         assert '"torchaudio==2.11.0+cu130"' in commands(plan)[0]
 
     def test_a_mirror(self) -> None:
-        plan = planned(linux().torch("2.6.0+cpu"), Options(mirror="https://mirror.example/whl/"))
+        plan = planned(linux().torch("2.6.0+cpu"), Options(mirror=mirror("https://mirror.example/whl/")))
         assert "--index-url https://mirror.example/whl/cu126" in commands(plan)[0]
 
 

@@ -12,14 +12,26 @@ from typing import Any, Callable
 
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import Draft
-from cudadoctor.plan.remedies import driver, job, kernel, modules, packages, python, restart, setting, windows
+from cudadoctor.plan.remedies import (
+    companions,
+    driver,
+    job,
+    kernel,
+    modules,
+    packages,
+    python,
+    restart,
+    setting,
+    torch,
+    windows,
+)
 
 Remedier = Callable[..., "list[Draft]"]
 
 REMEDIES: Mapping[str, Remedier] = {
     # -- packages of the patient's environment
-    "install-torch": packages.install_torch,
-    "reinstall-companions": packages.reinstall_companions,
+    "install-torch": torch.install_torch,
+    "reinstall-companions": companions.reinstall_companions,
     "uninstall-package": packages.uninstall_package,
     "reinstall-package": packages.reinstall_package,
     # -- Python

@@ -8,6 +8,8 @@ from cudadoctor.plan import validate
 from cudadoctor.plan.context import NEW_ENVIRONMENT, Context
 from cudadoctor.plan.draft import CAREFUL, PIP, PYTHON, SAFE, Draft, draft
 from cudadoctor.plan.plan import UV
+from cudadoctor.plan.remedies.installer import installer
+from cudadoctor.plan.remedies.undo import remove_folder
 
 
 def environment_effect(context: Context) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def make_venv(context: Context, python: str = "", path: str = "") -> list[Draft]
             safety=SAFE,
             effect=environment_effect(context),
             changes=f"makes the folder {NEW_ENVIRONMENT} in the working folder; the system's Python stays as it is",
-            undo=f"delete the folder {NEW_ENVIRONMENT}",
+            undo=remove_folder(context, NEW_ENVIRONMENT),
             instructions=instructions,
         )
     ]
@@ -84,7 +86,7 @@ def use_python(context: Context, version: str, free_threaded: bool = False, bits
             safety=SAFE if context.options.installer == UV or context.target.is_uv else CAREFUL,
             effect=effect,
             changes=f"makes the folder {NEW_ENVIRONMENT}; uv fetches Python {name} if the system has none",
-            undo=f"delete the folder {NEW_ENVIRONMENT}",
+            undo=remove_folder(context, NEW_ENVIRONMENT),
             instructions=(
                 f"Without uv (https://docs.astral.sh/uv/): with a python{wanted} of your system, "
                 f"{context.text([f'python{wanted}', '-m', 'venv', NEW_ENVIRONMENT])}"
@@ -114,3 +116,21 @@ def install_pip(context: Context) -> list[Draft]:
             instructions=instructions,
         )
     ]
+
+
+def preparations(context: Context) -> list[Draft]:
+    """What has to be there before a package can be installed: an environment that may be changed, and pip in it."""
+    if context.target.is_new and "use-python" not in context.kinds:
+        steps = make_venv(context)
+        return [step.with_why(why) for step in steps] if (why := context.target.why_new) else steps
+    if context.target.has_pip is False and installer(context) != UV and not context.target.is_new:
+        return install_pip(context)
+    return []
+
+
+def where(context: Context) -> str:
+    """The environment, as people call it."""
+    name = context.facts.value("python.environment_name")
+    if context.target.is_new or not isinstance(name, str) or not name.isprintable():
+        return context.target.prefix if context.target.is_new and context.target.prefix else "the environment"
+    return f"the environment {name[:60]}"

@@ -1,0 +1,222 @@
+"""The torch build that the resolver chooses, in the patient's environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cudadoctor.matrix import numbers
+from cudadoctor.parse.versions import split_local
+from cudadoctor.plan import validate
+from cudadoctor.plan.context import Context
+from cudadoctor.plan.draft import BY_HAND, CAREFUL, PACKAGES, REMOVE, SAFE, Draft, draft, listed
+from cudadoctor.plan.plan import CONDA, UV
+from cudadoctor.plan.remedies import driver, room, undo
+from cudadoctor.plan.remedies.installer import install, installer, uninstall_argv
+from cudadoctor.plan.remedies.packages import uninstall_package
+from cudadoctor.plan.remedies.python import preparations, use_python, where
+from cudadoctor.plan.remedies.separate import one_environment_each
+from cudadoctor.resolve import COMPANIONS, Choice, Resolution
+
+BY_DRIVER = "driver"
+BY_PYTHON = "python"
+
+
+def install_torch(context: Context, torch: str = "", variant: str = "", keep: bool = True) -> list[Draft]:
+    """The build that the resolver chooses; where it has none, what would open one."""
+    resolution = context.resolved(torch, variant or None, keep)
+    if resolution.choice is not None:
+        return install_choice(context, resolution.choice)
+    return _without_choice(context, resolution)
+
+
+def install_choice(context: Context, choice: Choice) -> list[Draft]:
+    """The steps that put `choice` into the target, whatever lies there now."""
+    space = room.room_for(context, choice)
+    steps = [*room.make_room(context, space), *preparations(context)]
+    installed = {} if context.target.is_new else undo.installed(context)
+    steps.extend(make_way(context, choice, installed))
+    flags = []
+    if installed.get("torch") == choice.version and not any(step.step.kind == "install" for step in steps):
+        # It is the right build and does not work: its files are to be laid down anew.
+        flags.append("--force-reinstall")
+    if space.cache_is_short:
+        flags.append("--no-cache-dir")
+    requirements = [checked(requirement) for requirement in choice.requirements]
+    command = install(context, requirements, context.index(choice.variant), flags)
+    before = installed.get("torch")
+    changes = f"puts torch {choice.version} into {where(context)}"
+    if before is not None:
+        changes = f"replaces torch {before} by {choice.version} in {where(context)}"
+    lines = list(choice.reasons)
+    if choice.assumes:
+        lines.append("taken for granted: " + "; ".join(choice.assumes))
+    lines += [line for line in (room.note(space), *command.notes, _same_with_uv(context, choice)) if line]
+    if choice.breaks:
+        changes += "; this breaks: " + "; ".join(choice.breaks)
+    steps.extend(command.first)
+    steps.append(
+        draft(
+            PACKAGES,
+            "install-torch",
+            f"Install {listed(_words(choice))}",
+            "install",
+            command.argv,
+            needs=room.needs(space),
+            safety=CAREFUL if choice.breaks or command.is_careful else SAFE,
+            effect=torch_effect(context, choice),
+            changes=changes,
+            undo=undo.way_back(context, choice, requirements),
+            instructions="\n".join(lines),
+            covers=requirements,
+        )
+    )
+    return steps + _partner_steps(context, choice)
+
+
+def make_way(context: Context, choice: Choice, installed: Mapping[str, str]) -> list[Draft]:
+    """What has to go first: conda's torch, which pip cannot remove, and builds that a pin would leave in place."""
+    if not installed:
+        return []
+    if context.facts.value("torch.origin") == CONDA and "torch" in installed:
+        prefix = context.facts.value("python.prefix")
+        names = ["pytorch", *(name for name in COMPANIONS if name in installed)]
+        place = ["-p", validate.path(prefix)] if isinstance(prefix, str) else []
+        return [
+            draft(
+                REMOVE,
+                "remove-conda-torch",
+                "Remove conda's torch, which pip cannot replace",
+                "install",
+                ["conda", "remove", "-y", *place, "--force", *names],
+                safety=CAREFUL,
+                changes=f"takes {', '.join(names)} out of the conda environment and nothing that depends on them",
+                undo=undo.conda_torch_back(context),
+                effect={"torch.origin": None},
+            )
+        ]
+    chosen = {"torch": choice.torch, **dict(choice.companions)}
+    stuck = [
+        name
+        for name in choice.replaces_by_name
+        if name in installed
+        and numbers(split_local(installed[name]).public) == numbers(split_local(chosen.get(name, "")).public)
+    ]
+    return uninstall_package(context, stuck) if stuck else []
+
+
+def _partner_steps(context: Context, choice: Choice) -> list[Draft]:
+    """Packages that were asked for and come from PyPI; they find the torch that they want already there."""
+    if not choice.partners:
+        return []
+    requirements = [checked(f"{name}=={version}") for name, version in choice.partners]
+    names = [name for name, _ in choice.partners]
+    command = install(context, requirements)
+    return [
+        *command.first,
+        draft(
+            PACKAGES + 1,
+            "install-" + "-".join(names)[:60],
+            f"Install {listed(f'{name} {version}' for name, version in choice.partners)}",
+            "install",
+            command.argv,
+            needs=("network",),
+            safety=CAREFUL,
+            effect={f"package.{name}.version": version for name, version in choice.partners},
+            changes=f"adds {', '.join(names)} and what they require to {where(context)}",
+            undo=context.text(uninstall_argv(context, names)),
+            instructions="\n".join(command.notes),
+        ),
+    ]
+
+
+def _same_with_uv(context: Context, choice: Choice) -> str:
+    """uv's own word for the index, where it means the same one."""
+    if installer(context) != UV or context.options.mirror is not None or choice.local is None:
+        return ""
+    return f"the same with a uv that knows {choice.variant}: --torch-backend={choice.variant} in place of --index"
+
+
+def checked(requirement: str) -> str:
+    """A pinned requirement, fit for a command."""
+    name, _, version = requirement.partition("==")
+    return f"{validate.package(name)}=={validate.version(version)}"
+
+
+def _words(choice: Choice) -> list[str]:
+    return [f"torch {choice.version}", *(f"{name} {version}" for name, version in choice.companions)]
+
+
+def torch_effect(context: Context, choice: Choice) -> dict[str, Any]:
+    """The facts of the environment once `choice` is in it."""
+    effect: dict[str, Any] = {
+        "torch.version": choice.version,
+        "torch.metadata_version": choice.version,
+        "torch.cuda": choice.cuda,
+        "torch.hip": None,
+        "torch.origin": "pip",
+        "torch.sass": ["sm_" + target for target in choice.sass],
+        "torch.ptx": ["compute_" + target for target in choice.ptx],
+        "torch.missing_libraries": [],
+        "packages.duplicates": [],
+        "packages.leftovers": [],
+    }
+    copies = context.facts.value("torch.copies", [])
+    effect["torch.copies"] = copies[:1] if copies and not context.target.is_new else [f"{_site(context)}/torch"]
+    companions = dict(choice.companions)
+    for name, version in (("torch", choice.version), *companions.items()):
+        effect[f"package.{name}.version"] = version
+        effect[f"package.{name}.installer"] = "pip"
+        effect[f"package.{name}.conda_build"] = None
+        effect[f"package.{name}.conda_channel"] = None
+        effect[f"package.{name}.requires"] = [] if name == "torch" else [f"torch=={choice.torch}"]
+        if name != "torch":
+            effect[f"package.{name}.built_for_cuda"] = choice.cuda
+            effect[f"package.{name}.built_for_torch"] = None
+    for name in COMPANIONS:
+        if name not in companions and context.facts[f"package.{name}.version"].is_known:
+            effect[f"package.{name}.version"] = None
+    if choice.triton is not None and choice.cuda is not None and context.facts["package.triton.version"].is_known:
+        effect["package.triton.version"] = choice.triton.lstrip("<>=!~ ").split(",")[0]
+    return effect
+
+
+def _site(context: Context) -> str:
+    if not context.target.is_new:
+        folders = context.facts.value("python.site_packages", [])
+        if folders:
+            return str(folders[0])
+    return f"{context.target.prefix}/lib/site-packages"
+
+
+def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
+    """No build serves this machine as it is: what would open one, else why there is none."""
+    if resolution.undecided is not None:
+        what = resolution.undecided
+        text = f"{what[0].upper()}{what[1:]}: name it, as in `cudadoctor fix --print --gpu NAME`."
+        return [draft(BY_HAND, "name-the-gpu", "Say which GPU the build is for", "manual", instructions=text)]
+    if resolution.split:
+        return one_environment_each(context, resolution.split)
+    for blocker in resolution.blocked_by:
+        if blocker.by == BY_DRIVER:
+            major = int((blocker.opens.cuda or "0").partition(".")[0])
+            assumed = blocker.opens._replace(assumes=(blocker.change,))
+            return [*driver.update_driver(context, minimum_cuda_major=major), *install_choice(context, assumed)]
+        if blocker.by == BY_PYTHON and blocker.needed is not None:
+            return [
+                *use_python(context, blocker.needed),
+                *install_choice(context, blocker.opens._replace(python=blocker.needed)),
+            ]
+    why = "; ".join(resolution.reasons) or "no torch build that is known serves this machine"
+    opens = "".join(
+        f"\n{b.change[0].upper()}{b.change[1:]} opens torch {b.opens.version}." for b in resolution.blocked_by
+    )
+    return [
+        draft(
+            BY_HAND,
+            "no-torch-build",
+            "No torch build serves this machine as it is",
+            "manual",
+            instructions=why + "." + opens,
+        )
+    ]

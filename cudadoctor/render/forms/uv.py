@@ -1,0 +1,54 @@
+"""A project's pyproject.toml for uv: `uv sync` installs it, `uv lock` resolves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cudadoctor.plan.recipe import Recipe
+from cudadoctor.render.forms import heading
+from cudadoctor.render.plan import FixView
+
+
+def lines(view: FixView) -> Iterator[str]:
+    recipe = view.recipe
+    if recipe is None:
+        yield from heading(view)
+        return
+    yield from heading(view, "For a project of your own keep its name and version, and take over the rest.")
+    name = f"pytorch-{recipe.choice.variant}"
+    marker = recipe.marker
+    yield "[project]"
+    yield 'name = "my-project"'
+    yield 'version = "0.1.0"'
+    yield f'requires-python = "{_pythons(recipe)}"'
+    yield "dependencies = ["
+    for pin in recipe.pins:
+        yield f'  "{pin}; {marker}",'
+    for pin in recipe.elsewhere:
+        yield f"  \"{pin}; sys_platform == 'darwin'\","
+    for extra in recipe.extras:
+        # They run on CUDA alone, and would draw in a torch of their own elsewhere.
+        yield f'  "{extra}; {marker}",'
+    yield "]"
+    yield ""
+    yield "[tool.uv.sources]"
+    for pin in recipe.pins:
+        package = pin.partition("==")[0]
+        yield f'{package} = {{ index = "{name}", marker = "{marker}" }}'
+    yield ""
+    yield "[[tool.uv.index]]"
+    yield f'name = "{name}"'
+    yield f'url = "{recipe.source.url}"'
+    if recipe.source.flat:
+        yield 'format = "flat"'
+    yield "explicit = true"
+
+
+def _pythons(recipe: Recipe) -> str:
+    """The Pythons that the choice has wheels for, or the one that was asked for."""
+    if recipe.is_python_given:
+        major, _, minor = recipe.python.partition(".")
+        return f">={recipe.python},<{major}.{int(minor) + 1}"
+    plain = [python for python in recipe.choice.pythons if not python.endswith("t")]
+    major, _, last = plain[-1].partition(".")
+    return f">={plain[0]},<{major}.{int(last) + 1}"
