@@ -124,7 +124,7 @@ def _branches_text(gpu: GpuView, answer: Answer) -> str:
     kinds = {product.modules for product in gpu.products if product.modules}
     if answer.question.system == "linux" and kinds in ({"open"}, {"proprietary"}):
         said += f"; only with the {kinds.pop()} kernel modules"
-    if gpu.drives is not None and gpu.drives.answer != YES:
+    if gpu.drives is not None and gpu.drives.answer == UNKNOWN:
         said += f"; driver {answer.question.driver}: {gpu.drives.reason}"
     return said
 

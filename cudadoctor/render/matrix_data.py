@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from cudadoctor.matrix.holdings import Data, Holdings, Table
-from cudadoctor.render.matrix_lines import row, table
+from cudadoctor.render.matrix_lines import LABEL, row, table
 from cudadoctor.render.style import Style, clean, wrap
 
 OK = "OK"
@@ -27,6 +27,7 @@ _NAMES = {
     "power_plans": "Windows power plans",
     "libraries": "CUDA libraries",
     "frameworks": "releases of packages that need torch or CUDA",
+    "messages": "wordings of error messages",
     "images": "container images",
     "conda_forge": "conda-forge builds",
 }
@@ -60,7 +61,7 @@ def show_text(data: Data, held: Holdings, update: str, style: Style) -> str:
     lines += table(("rows", "guesses", "table", "from", "to"), [_cells(entry) for entry in held.tables], style)
     counted = f"{held.builds} builds of torch: {held.seen} seen on an index, {held.verified} read from the wheel itself"
     lines += row("builds", counted, style)
-    lines += ["", f"more       {clean(update)}"]
+    lines += ["", "more".ljust(LABEL) + style.paint("command", clean(update))]
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
