@@ -119,9 +119,9 @@ def _branches_text(gpu: GpuView, answer: Answer) -> str:
         return "its driver comes with JetPack"
     said = _first_text(gpu)
     if gpu.last_branch is not None:
-        said += f"{', ' if said else ''}to {gpu.last_branch.branch}, the last that drives it"
+        said += f"{', ' if said else 'up '}to {gpu.last_branch.branch}, the last that drives it"
     said = said or "no limit is known"
-    kinds = {product.modules for product in gpu.products if product.modules}
+    kinds = {product.modules for product in gpu.products if product.modules} or {gpu.architecture.modules}
     if answer.question.system == "linux" and kinds in ({"open"}, {"proprietary"}):
         said += f"; only with the {kinds.pop()} kernel modules"
     if gpu.drives is not None and gpu.drives.answer == UNKNOWN:
