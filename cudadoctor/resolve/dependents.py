@@ -135,7 +135,9 @@ def moves(build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> tupl
 
 def _move(pin: Pin, build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> Move:
     reason = refusal(pin, build)
-    release = Partner(pin.package, "").release(build, torch, need, matrix)
+    # As little change as can be: the same release for another build, else the newest that goes with it.
+    same = Partner(pin.package, f"=={pin.version}").release(build, torch, need, matrix)
+    release = same or Partner(pin.package, "").release(build, torch, need, matrix)
     if release is not None:
         have, to = _release_of(pin.version), _release_of(release.version)
         direction = REBUILD if release.version == pin.version else DOWN if to < have else UP

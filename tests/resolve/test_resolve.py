@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import ARM, MATRIX, NEWEST, NEWEST_ON_WINDOWS, WHEELS, WSL, answer, chosen, gpu, machine, windows
 
-from cudadoctor.matrix import load_matrix, numbers
-from cudadoctor.resolve import Gpu, Installed, Need, Pin, Resolution, fitting_branch, resolve
+from cudadoctor.matrix import numbers
+from cudadoctor.resolve import Gpu, Installed, Need, Pin, fitting_branch, resolve
 from cudadoctor.resolve.need import BROKEN, NONE, PRESENT, UNKNOWN, WORKS
-
-MATRIX = load_matrix()
-WHEELS = "https://download.pytorch.org/whl"
-
-
-def gpu(name: str) -> Gpu:
-    match = MATRIX.gpu(name)
-    assert match.capability is not None, name
-    return Gpu(name, match.capability, 0)
-
-
-def machine(*names: str, driver: Optional[str] = None, **more: Any) -> Need:
-    """A machine with these GPUs and a working driver (none: it is broken, unless `more` says otherwise)."""
-    known: dict[str, Any] = {
-        "gpus": tuple(gpu(name) for name in names),
-        "gpu_state": PRESENT if names else NONE,
-        "driver": driver,
-        "driver_state": WORKS if driver else BROKEN,
-    }
-    return Need(**{**known, **more})
-
-
-def windows(*names: str, driver: str, **more: Any) -> Need:
-    return machine(*names, driver=driver, **{"numbering": "windows", "platform": "windows-x86_64", **more})
-
-
-def answer(need: Need) -> Resolution:
-    return resolve(need, MATRIX)
-
-
-def chosen(need: Need) -> str:
-    choice = answer(need).choice
-    return "" if choice is None else choice.version
 
 
 class Row(NamedTuple):
@@ -53,11 +21,9 @@ class Row(NamedTuple):
     opens: str = ""  # what the first blocker would open
 
 
-NEWEST = "2.15.0+cu132"  # the newest that an index has today; its Windows wheels were not seen on one
-
 # What other installers get wrong. "right" is what runs.
 FRESH = [
-    Row("a K80 on R418: CUDA 10.1, whose own driver it is", machine("K80", driver="418.87"), "1.8.1+cu101", "2.7.1+cu118"),
+    Row("a K80 on R418, CUDA 10.1's own driver", machine("K80", driver="418.87"), "1.8.1+cu101", "2.7.1+cu118"),
     Row("GTX 1080 Ti on R470", machine("GTX 1080 Ti", driver="470.223.02", python="3.11"), "2.7.1+cu118"),
     Row("an RTX 4090 on R535: any 12.x build", machine("RTX 4090", driver="535.183.01"), "2.14.1+cu126", NEWEST),
     Row("eight A100 on R550", machine(*["A100"] * 8, driver="550.54.14"), "2.14.1+cu126", NEWEST),
@@ -69,12 +35,12 @@ FRESH = [
     Row("an RTX 5090 on R570: not cu126", machine("RTX 5090", driver="570.124.06"), "2.13.0+cu129", NEWEST),
     Row("an RTX 5090 on R610", machine("RTX 5090", driver="610.43.02"), NEWEST),
     Row("two unlike cards that one build serves", machine("RTX 5090", "RTX 3090", driver="580.95.05"), NEWEST),
-    Row("Windows, R580: only seen wheels", windows("RTX 4090", driver="581.57"), "2.14.1+cu132"),
-    Row("Windows, R570: no new cu129", windows("RTX 5090", driver="572.60"), "2.11.0+cu128", "2.14.1+cu132"),
-    Row("Windows, R565: its own numbers", windows("RTX 4090", driver="566.36"), "2.14.1+cu126", "2.14.1+cu132"),
-    Row("WSL, in Windows' numbers", machine("RTX 4090", driver="566.36", numbering="windows"), "2.14.1+cu126", NEWEST),
-    Row("Grace Hopper", machine("GH200", driver="580.95.05", platform="linux-aarch64"), NEWEST),
-    Row("Thor runs the server wheels", machine("11.0", driver="580.95.05", platform="linux-aarch64"), NEWEST),
+    Row("Windows, R580: only seen wheels", windows("RTX 4090", driver="581.57"), NEWEST_ON_WINDOWS),
+    Row("Windows, R570: no new cu129", windows("RTX 5090", driver="572.60"), "2.11.0+cu128", NEWEST_ON_WINDOWS),
+    Row("Windows, R565: its own numbers", windows("RTX 4090", driver="566.36"), "2.14.1+cu126", NEWEST_ON_WINDOWS),
+    Row("WSL, in Windows' numbers", machine("RTX 4090", driver="566.36", **WSL), "2.14.1+cu126", NEWEST),
+    Row("Grace Hopper", machine("GH200", driver="580.95.05", **ARM), NEWEST),
+    Row("Thor runs the server wheels", machine("11.0", driver="580.95.05", **ARM), NEWEST),
     Row("no GPU: the CPU index", machine(), "2.15.0+cpu"),
     Row("no GPU on a Mac", machine(platform="macos-arm64"), "2.15.0+cpu"),
     Row("an old Python", machine("RTX 4090", driver="580.95.05", python="3.9"), "2.8.0+cu128", NEWEST),
@@ -265,7 +231,7 @@ class TestUnknown:
 
 
 def test_jetson_wheels_are_not_on_pytorchs_index() -> None:
-    found = answer(machine("8.7", driver="540.4.0", platform="linux-aarch64", jetson=True))
+    found = answer(machine("8.7", driver="540.4.0", **ARM, jetson=True))
     assert found.choice is None and "Jetson" in found.reasons[0]
 
 
