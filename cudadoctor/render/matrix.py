@@ -121,7 +121,9 @@ def _branches_text(gpu: GpuView, answer: Answer) -> str:
     if gpu.last_branch is not None:
         said += f"{', ' if said else 'up '}to {gpu.last_branch.branch}, the last that drives it"
     said = said or "no limit is known"
-    kinds = {product.modules for product in gpu.products if product.modules} or {gpu.architecture.modules}
+    kinds = {product.modules for product in gpu.products if product.modules}
+    if not gpu.products and gpu.architecture.modules:
+        kinds = {gpu.architecture.modules}
     if answer.question.system == "linux" and kinds in ({"open"}, {"proprietary"}):
         said += f"; only with the {kinds.pop()} kernel modules"
     if gpu.drives is not None and gpu.drives.answer == UNKNOWN:
