@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+from cudadoctor import bundle
+
 __version__ = "0.1.0"
+
+bundle.install(sys.modules[__name__])

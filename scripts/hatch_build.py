@@ -4,7 +4,7 @@ compat/*.toml becomes JSON, which loads in a fraction of the time. A wheel gets 
 install gets it beside the TOML, with a record of its state, so that edits of the data take effect at once: the loader
 sees that the JSON is stale and reads the TOML.
 
-The rules become one file (see `cudadoctor/rules/bundle.py`), in a wheel only: in a checkout they are edited.
+The package's modules become one file (see `cudadoctor/bundle.py`), in a wheel only: in a checkout they are edited.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class MakeReady(BuildHookInterface):  # type: ignore[misc, type-arg, unused-igno
         root = Path(self.root)
         sys.path.insert(0, str(root))
         try:
+            from cudadoctor import bundle
             from cudadoctor.matrix import compile as compiling
-            from cudadoctor.rules import bundle, rule_files
         finally:
             sys.path.remove(str(root))
         compat = str(root / "compat")
@@ -37,10 +37,8 @@ class MakeReady(BuildHookInterface):  # type: ignore[misc, type-arg, unused-igno
             return
         self.folder = tempfile.mkdtemp(prefix="cudadoctor-build-")
         files = {name: f"cudadoctor/matrix/compiled/{name}" for name in compiling.write(compat, self.folder, False)}
-        Path(self.folder, bundle.file_name()).write_bytes(
-            bundle.build(str(root / "cudadoctor" / "rules"), rule_files().values())
-        )
-        files[bundle.file_name()] = f"cudadoctor/rules/{bundle.FOLDER}/{bundle.file_name()}"
+        Path(self.folder, bundle.file_name()).write_bytes(bundle.build(str(root / "cudadoctor")))
+        files[bundle.file_name()] = f"cudadoctor/{bundle.FOLDER}/{bundle.file_name()}"
         for name, place in files.items():
             build_data["force_include"][str(Path(self.folder) / name)] = place
 

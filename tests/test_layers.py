@@ -18,6 +18,7 @@ ROOT = Path(cudadoctor.__file__).parent
 ORDER = ("model", "parse", "matrix", "derive", "resolve", "rules", "diagnose", "plan", "render")
 MAY_IMPORT: dict[str, set[str]] = {layer: set(ORDER[: place + 1]) for place, layer in enumerate(ORDER)}
 MAY_IMPORT["reports"] = {"model", "parse", "matrix", "reports"}
+MAY_IMPORT["rules"].add("bundle")  # how they are found
 MAY_IMPORT["system"] = {"model", "parse", "system"}
 MAY_IMPORT["probes"] = {"model", "parse", "system", "probes"}
 MAY_IMPORT["actions"] = {*ORDER[:-1], "system", "probes", "actions"}
@@ -25,7 +26,8 @@ MAY_IMPORT["explain"] = {"explain"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT, "cli"}
 MAY_IMPORT["testing"] = {*ORDER, "system", "probes", "testing"}
 MAY_IMPORT["__main__"] = {"cli"}
-MAY_IMPORT["__init__"] = set()
+MAY_IMPORT["__init__"] = {"bundle"}
+MAY_IMPORT["bundle"] = set()
 
 PURE = (*ORDER, "reports")
 THE_WORLD = {
@@ -35,7 +37,7 @@ THE_WORLD = {
 THE_WORLD_BY_NAME = {"open", "print", "input", "exec", "eval"}
 # The compatibility data and the rules are parts of the program: these read them from where they are installed or lie in
 # a checkout.
-READS_ITS_OWN_DATA = {"matrix/load.py", "matrix/compile.py", "rules/bundle.py"}
+READS_ITS_OWN_DATA = {"matrix/load.py", "matrix/compile.py", "bundle.py"}
 
 
 class Import(NamedTuple):

@@ -5,31 +5,21 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
-import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import ModuleType
 
+from cudadoctor import bundle
 from cudadoctor.model import Rule
-from cudadoctor.rules import bundle
 
 _FILE = re.compile(r"cd(\d{3})_([a-z0-9_]+)\Z")
-
-
-@lru_cache(maxsize=1)
-def _bundle() -> bundle.Bundle | None:
-    """Where all rules are in one file, they are imported from there."""
-    found = bundle.find(__name__, __path__[0], getattr(__spec__, "loader", None))
-    if found is not None:
-        sys.meta_path.insert(0, found)
-    return found
 
 
 @lru_cache(maxsize=1)
 def rule_files() -> dict[str, str]:
     """Module names by rule id, in the order of the ids, without importing any of them."""
     found = {}
-    for name in bundle.module_names(__path__[0], _bundle()):
+    for name in bundle.modules_of(__name__, __path__[0]):
         match = _FILE.match(name)
         if match:
             found["CD" + match.group(1)] = name

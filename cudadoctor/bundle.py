@@ -1,0 +1,235 @@
+"""All modules of an installed package in one file: to find and read two hundred small ones takes longer than to run
+them.
+
+The build writes the modules' compiled code, as Python itself keeps it beside each module, to `compiled/<Python>.bin`
+in the wheel (`scripts/hatch_build.py`). It holds for the Python that built it: `pip install .` builds with its own.
+A bundle for another Python, one that is damaged or none at all (a checkout, an editable install) costs time and nothing
+else: each module is then imported from its own file. So is one whose file is newer than the bundle or of another size.
+"""
+
+from __future__ import annotations
+
+import _imp
+import marshal
+import os
+import sys
+from _frozen_importlib import ModuleSpec  # importlib.machinery and importlib.util have these, too, and are slow
+from _frozen_importlib_external import MAGIC_NUMBER
+from collections.abc import Sequence
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    Loader = object  # importlib.abc is slow to import
+
+FOLDER = "compiled"
+
+# An installer writes the files of a package one after the other.
+_INSTALL_SECONDS = 10.0
+
+# What is imported before the bundle, or by name.
+_LEFT_OUT = ("__init__", "__main__", "bundle")
+
+# At the head: what Python marks compiled files with, and the length of the table that follows.
+_HEAD = len(MAGIC_NUMBER) + 4
+
+# Module -> where its code begins behind the table, its length, the size of its source, whether it is a package.
+_Table = dict[str, tuple[int, int, int, bool]]
+
+
+def file_name() -> str:
+    """The bundle of this Python."""
+    return f"{sys.implementation.cache_tag}.bin"
+
+
+def build(folder: str) -> bytes:
+    """The bundle of all modules below `folder`. Raises OSError or SyntaxError."""
+    table: _Table = {}
+    codes = bytearray()
+    for module, is_package, path in sorted(_modules(folder, "")):
+        with open(path, "rb") as file:
+            source = file.read()
+        shown = "/".join((os.path.basename(folder), *module.split(".")))
+        shown += "/__init__.py" if is_package else ".py"
+        code = marshal.dumps(compile(source, shown, "exec", dont_inherit=True, optimize=0))
+        table[module] = (len(codes), len(code), len(source), is_package)
+        codes += code
+    head = marshal.dumps(table)
+    return MAGIC_NUMBER + len(head).to_bytes(4, "little") + head + codes
+
+
+def _modules(folder: str, prefix: str) -> list[tuple[str, bool, str]]:
+    """Name below the package, whether it is a package, path."""
+    found = []
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        stem, ending = os.path.splitext(name)
+        if ending == ".py" and (prefix or stem not in _LEFT_OUT):
+            found.append((prefix.rstrip("."), True, path) if stem == "__init__" else (prefix + stem, False, path))
+        elif os.path.isfile(os.path.join(path, "__init__.py")):
+            found += _modules(path, prefix + name + ".")
+    return found
+
+
+def install(package: ModuleType) -> None:
+    """From now on the modules of `package` are imported from its bundle, if it has one for this Python."""
+    spec = package.__spec__
+    if spec is None or sys.flags.optimize:  # without asserts it is other code
+        return
+    folder = package.__path__[0]
+    path = os.path.join(folder, FOLDER, file_name())
+    source = _File.open(path) or _Data.of(spec.loader, path)
+    table = None if source is None else _table(source)
+    if source is not None and table is not None:
+        sys.meta_path.insert(0, Bundle(package.__name__, folder, spec.loader, source, table))
+
+
+def modules_of(package: str, folder: str) -> list[str]:
+    """The names of the modules in a package's folder, which may lie inside a zip file."""
+    try:
+        return [name[:-3] for name in os.listdir(folder) if name.endswith(".py")]
+    except OSError:
+        pass
+    for finder in sys.meta_path:
+        if isinstance(finder, Bundle):
+            return finder.modules_of(package)
+    from pkgutil import iter_modules  # slow to import
+
+    return [module.name for module in iter_modules([folder])]
+
+
+class _File:
+    """A bundle on disk, of which only what is asked for is read."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._owner = os.getpid()
+        self.written: Optional[float] = os.fstat(descriptor).st_mtime
+
+    @classmethod
+    def open(cls, path: str) -> Optional[_File]:
+        try:
+            return cls(path, _open(path))
+        except OSError:
+            return None
+
+    def read(self, offset: int, length: int) -> bytes:
+        if os.getpid() != self._owner:  # a worker lets go of all files that it inherits
+            self._descriptor, self._owner = _open(self._path), os.getpid()
+        if hasattr(os, "pread"):
+            return os.pread(self._descriptor, length, offset)
+        os.lseek(self._descriptor, offset, os.SEEK_SET)
+        return os.read(self._descriptor, length)
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+
+
+class _Data:
+    """A bundle inside a zip file, which is written as a whole: nothing in it is newer."""
+
+    written: Optional[float] = None
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @classmethod
+    def of(cls, loader: Any, path: str) -> Optional[_Data]:
+        try:
+            return cls(loader.get_data(path))
+        except (OSError, AttributeError):
+            return None
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self._data[offset : offset + length]
+
+
+def _table(source: _File | _Data) -> Optional[_Table]:
+    try:
+        begin = source.read(0, 1 << 15)
+        if begin[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
+            return None
+        length = int.from_bytes(begin[len(MAGIC_NUMBER) : _HEAD], "little")
+        found = marshal.loads(begin[_HEAD:] if _HEAD + length <= len(begin) else source.read(_HEAD, length))
+        start = _HEAD + length
+        return {name: (start + entry[0], *entry[1:]) for name, entry in found.items()}
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, IndexError):
+        return None
+
+
+class Bundle(Loader):
+    """Imports the modules of a bundle: finder and loader in the sense of importlib."""
+
+    def __init__(self, package: str, folder: str, loader: Any, source: _File | _Data, table: _Table) -> None:
+        self._prefix = package + "."
+        self._folder = folder
+        self._loader = loader
+        self._source = source
+        self._table = table
+        self._codes: dict[str, CodeType] = {}
+
+    def modules_of(self, package: str) -> list[str]:
+        """Those right below a package."""
+        start = (package + ".")[len(self._prefix) :]
+        below = [name[len(start) :] for name in self._table if name.startswith(start)]
+        return [name for name in below if "." not in name]
+
+    def find_spec(
+        self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
+    ) -> Optional[ModuleSpec]:
+        if not fullname.startswith(self._prefix):
+            return None
+        entry = self._table.get(fullname[len(self._prefix) :])
+        if entry is None:
+            return None
+        offset, length, size, is_package = entry
+        file = self.get_filename(fullname)
+        try:
+            if self._source.written is not None:
+                status = os.stat(file)
+                if status.st_size != size or status.st_mtime > self._source.written + _INSTALL_SECONDS:
+                    return None
+            code = marshal.loads(self._source.read(offset, length))
+            _name_file(code, file)
+        except (OSError, ValueError, EOFError, TypeError):
+            return None
+        self._codes[fullname] = code
+        spec = ModuleSpec(fullname, self, origin=file, is_package=is_package)
+        spec.has_location = True
+        if is_package:
+            spec.submodule_search_locations = [os.path.dirname(file)]
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
+        return None  # an ordinary one
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(self._codes.pop(module.__name__), module.__dict__)
+
+    # What others may ask the loader of a module, answered as the loader of the package would.
+
+    def get_filename(self, fullname: str) -> str:
+        name = fullname[len(self._prefix) :]
+        path = os.path.join(self._folder, *name.split("."))
+        return os.path.join(path, "__init__.py") if self.is_package(fullname) else path + ".py"
+
+    def is_package(self, fullname: str) -> bool:
+        return self._table[fullname[len(self._prefix) :]][3]
+
+    def get_data(self, path: str) -> bytes:
+        data: bytes = self._loader.get_data(path)
+        return data
+
+    def get_source(self, fullname: str) -> str:
+        return self.get_data(self.get_filename(fullname)).decode("utf-8")
+
+
+def _name_file(code: CodeType, file: str) -> None:
+    """Tracebacks name the file as it is installed. Python itself does this with the compiled code that it keeps."""
+    fix = getattr(_imp, "_fix_co_filename", None)
+    if fix is not None:
+        fix(code, file)
