@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 from cudadoctor.actions.fetch import Fetcher, FetchError  # noqa: E402
 from cudadoctor.actions.pip_index import pip_index  # noqa: E402
 from cudadoctor.actions.remote_wheel import RemoteError, RemoteWheel  # noqa: E402
-from cudadoctor.actions.wheel_contents import WheelContents, read_contents, read_gpu_code  # noqa: E402
+from cudadoctor.actions.wheel_contents import UnlikeWheel, WheelContents, read_contents, read_gpu_code  # noqa: E402
 from cudadoctor.matrix import Build, Matrix, TorchRelease, load_matrix, numbers, torch_key  # noqa: E402
 from cudadoctor.parse.dist_info import parse_metadata, parse_wheel_name  # noqa: E402
 from cudadoctor.parse.errors import ParseError  # noqa: E402
@@ -106,6 +106,11 @@ def compare_wheel(release: TorchRelease, wheel: Mapping[str, Any]) -> Iterator[D
         if ours != theirs:
             yield Disagreement(release.version, platform, column, _shown(ours), _shown(theirs))
 
+    if wheel.get("broken"):
+        default = release.build(release.default.get(platform, ""), platform)
+        offered = [python for python in default.pythons if python not in default.pythons_index_only] if default else []
+        yield from differs("pythons on PyPI", " ".join(offered), "")
+        return
     variant = _variant(wheel["cuda"])
     yield from differs("default variant", release.default.get(platform), variant)
     yield from differs("requires_python", release.requires_python, wheel["requires_python"])
@@ -124,6 +129,8 @@ def compare_wheel(release: TorchRelease, wheel: Mapping[str, Any]) -> Iterator[D
         yield from differs("sass", " ".join(f"sm_{target}" for target in build.sass), " ".join(wheel["code"]["sass"]))
     if platform.startswith("linux"):
         yield from _glibc(build, wheel)
+        refused = "2.41" if wheel["executable_stack"] else None
+        yield from differs("glibc_below", build.glibc_below, refused)
         if wheel["cxx11_abi"] is not None:
             yield from differs("cxx11_abi", build.cxx11_abi, wheel["cxx11_abi"])
     if platform == "linux-x86_64":
@@ -283,26 +290,35 @@ def read_wheel(fetcher: Fetcher, wheels: Sequence[Listed], with_code: bool) -> d
     """
     wheel = max((one for one in wheels if not one.python.endswith("t")), key=lambda one: python_order(one.python))
     remote = RemoteWheel(fetcher.session, wheel.file["url"])
-    found: WheelContents = read_contents(remote)
     pythons = sorted({one.python for one in wheels}, key=python_order)
     row = {
         "torch": wheel.torch,
         "platform": wheel.platform,
         "file": wheel.file["filename"],
         "sha256": wheel.file.get("hashes", {}).get("sha256"),
-        "bytes": found.size,
+        "bytes": remote.size,
+        "fetched": 0,
         "date": min(one.file["upload-time"][:10] for one in wheels if "upload-time" in one.file),
         "pythons": pythons,
-        "version": found.version,
-        "cuda": found.cuda,
-        "requires_python": found.requires_python,
-        "sass": list(found.sass),
-        "ptx": list(found.ptx),
-        "glibc_tag": glibc_of(parse_wheel_name(wheel.file["filename"]).platform),
-        "glibc_symbols": found.glibc,
-        "cxx11_abi": found.cxx11_abi,
-        "requires": holding(found, wheel.platform, pythons),
     }
+    try:
+        found: WheelContents = read_contents(remote)
+    except UnlikeWheel as error:
+        return {**row, "fetched": remote.fetched, "broken": str(error).partition(": ")[2]}
+    row.update(
+        {
+            "version": found.version,
+            "cuda": found.cuda,
+            "requires_python": found.requires_python,
+            "sass": list(found.sass),
+            "ptx": list(found.ptx),
+            "glibc_tag": glibc_of(parse_wheel_name(wheel.file["filename"]).platform),
+            "glibc_symbols": found.glibc,
+            "cxx11_abi": found.cxx11_abi,
+            "executable_stack": list(found.executable_stack),
+            "requires": holding(found, wheel.platform, pythons),
+        }
+    )
     if found.announced:
         row["announced"] = {f"{cuda} {machine}": list(archs.sass) for (cuda, machine), archs in found.announced.items()}
     if with_code:
@@ -377,7 +393,6 @@ def read_all(options: argparse.Namespace, matrix: Matrix, before: Mapping[str, A
         version, platform = key
         if (options.torch and version not in options.torch) or (options.platform and platform not in options.platform):
             continue
-        started = time.monotonic()
         release = matrix.torch_release(version)
         default = "cpu" if release is None else release.default.get(platform, "cpu")
         with_code = options.code and default != "cpu" and (default, platform) not in code_seen
@@ -385,23 +400,20 @@ def read_all(options: argparse.Namespace, matrix: Matrix, before: Mapping[str, A
             row = read_wheel(fetcher, by_wheel[key], with_code)
         except RemoteError as error:
             failed.append(str(error))
-            print(f"FAILED {error}", flush=True)
+            print(f"NOT READ {error}", flush=True)
             continue
         if with_code:
             code_seen.add((default, platform))
         elif "code" in kept.get(key, {}) and kept[key]["sha256"] == row["sha256"]:
             row["code"] = kept[key]["code"]
         kept[key] = row
-        seconds = time.monotonic() - started
-        print(
-            f"torch {version} {platform}: {_variant(row['cuda'])}, {row['fetched'] / 1e6:.1f} MB read, {seconds:.1f} s",
-            flush=True,
-        )
+        said = row.get("broken") or _variant(row["cuda"])
+        print(f"torch {version} {platform}: {said}, {row['fetched'] / 1e6:.1f} MB read", flush=True)
     companions = before.get("companions", [])
     if options.companions or not companions:
         companions = read_companions(fetcher, index)
     if failed:
-        raise SystemExit(f"{len(failed)} wheels could not be read; nothing is written")
+        print(f"{len(failed)} wheels could not be read; what was read of them before stays")
     return {
         "schema": SCHEMA,
         "read": time.strftime("%Y-%m-%d", time.gmtime()),
@@ -450,6 +462,7 @@ def page(report: Mapping[str, Any]) -> str:
         "| sass, ptx | the string that `torch.cuda.get_arch_list()` splits, in `libtorch_python.so` |",
         "| glibc | the platform tag; the highest `GLIBC_` symbol of the small libraries |",
         "| cxx11_abi | the symbols of `libc10.so` |",
+        "| glibc_below | whether a library asks for an executable stack, which glibc refuses from 2.41 on |",
         "| GPU lists of the other variants | the table in `torch/cuda/__init__.py`, from torch 2.13 on |",
         "| torchvision, torchaudio | what each of their releases requires of torch "
         f"({len(report['companions'])} releases) |",
@@ -490,6 +503,9 @@ def page(report: Mapping[str, Any]) -> str:
     ]
     for release in releases:
         for row in (row for row in wheels if row["torch"] == release):
+            if row.get("broken"):
+                lines.append(f"| {release} | {row['platform']} | cannot be installed: {row['broken']} | | | | | |")
+                continue
             archs = " ".join([*row["sass"], *(f"ptx{target}" for target in row["ptx"])])
             lines.append(
                 f"| {release} | {row['platform']} | {_variant(row['cuda'])} | {archs} | "

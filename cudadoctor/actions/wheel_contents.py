@@ -4,6 +4,7 @@
     torch/version.py                    cuda = '13.0'
     torch/lib/libtorch_python.so        sm_75 sm_80 ... (torch.cuda.get_arch_list()), GLIBC_2.28
     torch/lib/libc10.so                 symbols with or without __cxx11
+    torch/lib/*.so                      whether they ask for an executable stack (1.10 to 1.12 for x86_64 do)
     torch/cuda/__init__.py              since 2.13 the GPU lists of all CUDA builds of the release
 
 A few MB of the wheel are read. :func:`read_gpu_code` reads some tens more, to see the code itself.
@@ -12,12 +13,13 @@ A few MB of the wheel are read. :func:`read_gpu_code` reads some tens more, to s
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from typing import Optional
 
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.dist_info import Requirement, parse_metadata
-from cudadoctor.parse.elf import BytesReader, read_dynamic
+from cudadoctor.parse.elf import BytesReader, read_dynamic, read_elf
 from cudadoctor.parse.errors import ParseError
 from cudadoctor.parse.fatbin import FatbinArchs, find_arch_string, read_fatbins
 from cudadoctor.parse.release_archs import BuildArchs, BuildKey, parse_release_archs
@@ -32,8 +34,15 @@ _BASE_LIBRARY = "torch/lib/libc10.so"
 _CUDA_MODULE = "torch/cuda/__init__.py"
 # Small, and linked with the same C library as the big ones.
 _LIBRARIES = (_PYTHON_LIBRARY, _BASE_LIBRARY, "torch/lib/libc10_cuda.so", "torch/lib/libshm.so")
+_SHARED = re.compile(r"torch/lib/[^/]+\.so[^/]*\Z")
+_PT_GNU_STACK = 0x6474E551
 _FATBIN = b"\x50\xed\x55\xba\x01\x00\x10\x00"  # magic, version and header size of the first fatbin
 _MOST_BEFORE_CODE = 1 << 30
+
+
+class UnlikeWheel(RemoteError):
+    """The file was read, and installers would refuse it: torch 1.7.0 for Windows on PyPI has its METADATA in a folder
+    ".dist.info"."""
 
 
 class WheelContents(NamedTuple):
@@ -55,6 +64,8 @@ class WheelContents(NamedTuple):
     """The highest GLIBC_ symbol that its small libraries ask for; None outside Linux."""
     cxx11_abi: Optional[bool]
     """Of libc10's own symbols; None outside Linux."""
+    executable_stack: tuple[str, ...]
+    """Libraries that ask for an executable stack ("libtorch_cpu.so"): glibc from 2.41 on does not load them."""
     announced: Mapping[BuildKey, BuildArchs]
     """The GPU lists of all Linux builds of the release, from the table that torch carries of them; empty before it had
     one. That a build stands there does not prove that it was published."""
@@ -70,7 +81,8 @@ class WheelContents(NamedTuple):
 
 
 def read_contents(wheel: RemoteWheel) -> WheelContents:
-    """Read one wheel of torch. RemoteError where a part that every torch has is missing or is not what it should be."""
+    """Read one wheel of torch. RemoteError where a part that every torch has is missing or is not what it should be;
+    UnlikeWheel where it cannot even be installed."""
     names = set(wheel.names())
     metadata = _one(wheel, names, r"[^/]+\.dist-info/METADATA")
     try:
@@ -90,6 +102,11 @@ def read_contents(wheel: RemoteWheel) -> WheelContents:
                 archs = find_arch_string(data) or ()
             elif name == _BASE_LIBRARY:
                 abi = _cxx11_abi(data)
+        stack = tuple(
+            name.rpartition("/")[2]
+            for name in wheel.names()
+            if _SHARED.match(name) and _asks_for_executable_stack(wheel.read_part(name, 4096))
+        )
         announced = parse_release_archs(_text(wheel, _CUDA_MODULE)) if _CUDA_MODULE in names else {}
     except ParseError as error:
         raise RemoteError(f"{wheel.name}: {error}") from None
@@ -103,6 +120,7 @@ def read_contents(wheel: RemoteWheel) -> WheelContents:
         archs,
         max(glibc, key=_numbers) if glibc else None,
         abi,
+        stack,
         announced,
     )
 
@@ -168,10 +186,24 @@ def _cxx11_abi(library: bytes) -> Optional[bool]:
     return any(b"__cxx11" in symbol for symbol in symbols)
 
 
+def _asks_for_executable_stack(head: bytes) -> bool:
+    """Whether the program headers, which stand at the start of a library, hold a PT_GNU_STACK with the right to run."""
+    if not head.startswith(b"\x7fELF"):
+        return False
+    elf = read_elf(BytesReader(head))
+    offset, size, count = elf.program_headers
+    # p_flags stands second in a 64-bit entry; 32-bit wheels of torch are none.
+    for at in range(offset, min(offset + size * count, len(head) - 8), size or 1):
+        kind, flags = struct.unpack_from(elf.order + "II", head, at)
+        if kind == _PT_GNU_STACK and elf.bits == 64:
+            return bool(flags & 1)
+    return False
+
+
 def _one(wheel: RemoteWheel, names: set[str], pattern: str) -> str:
     found = [name for name in sorted(names) if re.fullmatch(pattern, name)]
     if len(found) != 1:
-        raise RemoteError(f"{wheel.name}: has {len(found)} files like */METADATA, not one")
+        raise UnlikeWheel(f"{wheel.name}: has {len(found)} files like *.dist-info/METADATA, not one")
     return found[0]
 
 

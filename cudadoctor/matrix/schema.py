@@ -328,6 +328,7 @@ BUILD_COLUMNS: dict[str, Column] = {
     "download_mib": _c(_whole, "MiB"),
     "sizes": _c(_sources, "keys of [sources]"),
     "glibc": _c(_version, "a glibc version"),
+    "glibc_below": _c(_version, "a glibc version"),
     "cxx11_abi": _c(_flag, "true or false"),
     "no_local_version": _c(_flag, "true or false"),
     "verified_in_binary": _c(_flag, "true or false"),

@@ -271,6 +271,8 @@ class Build(NamedTuple):
     may have changed by a little since."""
     pythons_index_only: tuple[str, ...] = ()
     """Those of ``pythons`` whose wheel lies on ``index_url`` alone: a plain ``pip install torch`` has none for them."""
+    glibc_below: Optional[str] = None
+    """The first glibc that does not load it any more ("2.41"): one of its libraries asks for an executable stack."""
 
     @property
     def requirement(self) -> str:

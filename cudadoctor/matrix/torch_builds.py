@@ -112,6 +112,7 @@ class TorchQuestions(Sections):
                     checked,
                     item.get("download_mib"),
                     tuple(item["pythons_index_only"].split(" ")) if "pythons_index_only" in item else (),
+                    item.get("glibc_below"),
                 )
             )
         names = sorted(builds, key=lambda name: numbers(cuda_of_variant(name) or "0") or ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -79,6 +80,17 @@ def test_the_old_strings_of_libstdcxx(server: RangeServer) -> None:
     assert read_contents(opened(server, content)).cxx11_abi is False
 
 
+@pytest.mark.parametrize(("flags", "asks"), [(6, ()), (7, ("libtorch_cpu.so",))], ids=["rw", "rwx"])
+def test_a_library_that_asks_for_an_executable_stack(server: RangeServer, flags: int, asks: tuple[str, ...]) -> None:
+    """torch 1.10 to 1.12 for x86_64: glibc from 2.41 on does not load their libtorch_cpu.so."""
+    header = bytearray(elf({}))
+    struct.pack_into("<QQ", header, 32, 64, 0)  # program headers right behind the header, no sections
+    struct.pack_into("<HHHHH", header, 54, 56, 2, 64, 0, 0)
+    headers = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 0, 0, 0) + struct.pack("<IIQQQQQQ", 0x6474E551, flags, *[0] * 6)
+    library = bytes(header[:64]) + headers
+    assert read_contents(opened(server, files(libtorch_cpu=library))).executable_stack == asks
+
+
 def test_a_cpu_build_names_no_gpu(server: RangeServer) -> None:
     server.data = torch_wheel("2.14.1", "cpu", python="3.12", platform="win_amd64").data
     session = requests.Session()
@@ -112,7 +124,7 @@ def test_kernels_of_a_linked_in_library_are_not_the_build_s(server: RangeServer)
         ({"torch/version.py": "nothing of the kind"}, "this is not torch/version.py"),
         ({"torch/cuda/__init__.py": TABLE.replace("{80, 90}", "make()")}, "laid out in a way not known here"),
         ({"torch/lib/libtorch_python.so": b"MZ"}, "this is not an ELF file"),
-        ({"torch-2.14.0.dist-info/METADATA": "Name: torch"}, "has 2 files like */METADATA, not one"),
+        ({"torch-2.14.0.dist-info/METADATA": "Name: torch"}, "has 2 files like *.dist-info/METADATA, not one"),
     ],
 )
 def test_a_wheel_that_is_not_torch_s(server: RangeServer, change: Mapping[str, str | bytes], said: str) -> None:
