@@ -84,6 +84,7 @@ class Fetcher:
         self._passwords: dict[str, tuple[str, str]] = {}
         self.session = requests.Session()
         self.session.max_redirects = _REDIRECTS
+        self.session.hooks["response"].append(_no_way_down)
         self.session.headers["User-Agent"] = f"cudadoctor/{__version__} ({sys.platform}; matrix update)"
         if authorities and os.path.exists(authorities):
             self.session.verify = authorities  # requests puts REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE before it
@@ -130,8 +131,6 @@ class Fetcher:
         wait = (min(self._wait[0], self.left), min(self._wait[1], self.left))
         try:
             with self.session.get(url, headers=headers, timeout=wait, stream=True) as answer:
-                if url.startswith("https:") and not answer.url.startswith("https:"):
-                    raise FetchError(f"{shown}: it leads away from https")
                 if kept and answer.status_code == 304:
                     return Answer(kept.final, kept.content, kept.content_type, True)
                 if answer.status_code in _ABSENT:
@@ -150,7 +149,7 @@ class Fetcher:
         except requests.exceptions.SSLError as error:
             raise FetchError(f"{shown}: {_tls(error)}") from None
         except requests.exceptions.ProxyError:
-            raise _Passing("the proxy cannot be reached or refused") from None
+            raise _Passing("no connection through the proxy") from None
         except requests.exceptions.TooManyRedirects:
             raise FetchError(f"{shown}: it leads from one address to the next without end") from None
         except requests.Timeout:
@@ -305,6 +304,13 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     if not result:
         raise FetchError(f"not done within {seconds:g} seconds, so nothing was changed")
     return result[0]
+
+
+def _no_way_down(answer: requests.Response, *_: Any, **__: Any) -> None:
+    """Called for every answer, before a redirect is followed."""
+    target = answer.headers.get("Location", "") if answer.is_redirect else ""
+    if answer.url.startswith("https:") and target.lower().startswith("http:"):
+        raise FetchError(f"{without_credentials(answer.url)}: it leads away from https")
 
 
 def _connection(error: Any) -> str:
