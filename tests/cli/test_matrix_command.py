@@ -16,6 +16,9 @@ from render.schema_validator import mistakes
 
 import cudadoctor
 from cudadoctor.matrix import load_matrix
+from cudadoctor.matrix.holdings import Data
+from cudadoctor.matrix.sections import Origin
+from cudadoctor.render.matrix_data import show_verdict
 from cudadoctor.render.schema import schema_of
 
 ROOT = Path(cudadoctor.__file__).parent.parent
@@ -314,6 +317,29 @@ def test_old_data_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_line(result.out).startswith("warn compatibility data")
     assert first_line(result.out).endswith("days ago: the newest releases are likely to be missing")
     assert "days old, the newest" in " ".join(run("matrix", "query", "--cuda", "12.4").out.split())
+
+
+DAY = Data("2026.11.0", "2026-11-30", 0, False, Origin("shipped"))
+
+
+@pytest.mark.parametrize(
+    ("data", "word", "says"),
+    [
+        (DAY, "OK", "compatibility data 2026.11.0, as shipped, checked today"),
+        (DAY._replace(age_days=1), "OK", "checked yesterday"),
+        (DAY._replace(age_days=40), "OK", "checked 40 days ago"),
+        (DAY._replace(age_days=200, stale=True), "warn", "200 days ago: the newest releases are likely to be missing"),
+        (DAY._replace(origin=Origin("updated", "2026-12-05T10:00:00Z", "~/d")), "OK", "with your update of 2026-12-05"),
+        (
+            DAY._replace(origin=Origin("shipped", None, "~/d", "torch.json is damaged")),
+            "warn",
+            "an update lies beside it and is not used: torch.json is damaged",
+        ),
+    ],
+)
+def test_where_the_data_comes_from(data: Data, word: str, says: str) -> None:
+    found, sentence = show_verdict(data)
+    assert found == word and says in sentence
 
 
 # -- verify
