@@ -383,10 +383,15 @@ def _defaults(question: Question, matrix: Matrix) -> Iterator[Line]:
     for platform in question.platforms:
         for release in releases:
             build = release.build(release.default.get(platform, ""), platform)
-            if build is None or not build.seen or (question.python and not build.has_python(question.python)):
+            if build is None or not build.seen or not _on_default_index(build, question.python):
                 continue
             yield _line(build, release, question, matrix)
             break
+
+
+def _on_default_index(build: Build, python: Optional[str]) -> bool:
+    """Whether a plain ``pip install torch`` finds a wheel of this default build; True where no Python was asked for."""
+    return python is None or (build.has_python(python) and python not in build.pythons_index_only)
 
 
 def covers(archs: Iterable[Architecture]) -> tuple[str, ...]:

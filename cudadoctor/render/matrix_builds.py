@@ -31,6 +31,7 @@ def newest_builds(answer: Answer, style: Style) -> Iterator[str]:
         names = ", ".join(line.build.variant for line in older)
         yield from row("", f"and older ones (-v shows them): {names}", style)
     yield from _inferred_row(shown, style)
+    yield from _glibc_row(shown, style)
     likely = [(line.reason, line.build.variant) for line in answer.lines if line.answer == LIKELY]
     refused = [(item.line.reason, item.variant) for item in answer.refused]
     unsure = [(line.reason, version(line.build)) for line in answer.unsure]
@@ -74,9 +75,13 @@ def release_builds(answer: Answer, style: Style) -> Iterator[str]:
             headers.insert(3, "glibc")
         if judged:
             headers.insert(1, "runs")
+        if any(line.build.download_mib for line in lines):
+            headers.insert(-1, "MiB")
         rows = [_release_cells(line, headers) for line in sorted(lines, key=lambda line: line.key, reverse=True)]
         yield from table(headers, rows, style)
-    yield from _inferred_row((line for line in answer.lines if line.build.seen), style)
+    seen = [line for line in answer.lines if line.build.seen]
+    yield from _inferred_row(seen, style)
+    yield from _glibc_row(seen, style)
     why = [(line.reason, line.build.variant) for line in answer.lines if line.reason and line.build.seen]
     yield from _by_reason("why", why, style)
     announced: dict[str, list[str]] = {}
@@ -96,7 +101,8 @@ def _release_cells(line: Line, headers: Sequence[str]) -> list[str]:
         "runs": _WORDS[line.answer],
         "driver": _floor(line),
         "has code for": code,
-        "glibc": f"{build.glibc or ''}",
+        "glibc": build.glibc or "",
+        "MiB": f"{build.download_mib or ''}",
         "Python": pythons_text(build),
     }
     return [cells[header] for header in headers]
@@ -174,6 +180,16 @@ def pythons_text(build: Build) -> str:
 def _inferred_row(lines: Iterable[Line], style: Style) -> Iterator[str]:
     if any(line.build.pythons_inferred for line in lines):
         yield from row("", "a Python with ?: wheels of the release were seen for it, not of that very build", style)
+
+
+def _glibc_row(lines: Iterable[Line], style: Style) -> Iterator[str]:
+    """Builds that a newer glibc refuses to load."""
+    found = [
+        (f"not with glibc {line.build.glibc_below} or newer, which refuses its executable stack", line.build.variant)
+        for line in lines
+        if line.build.glibc_below
+    ]
+    yield from _by_reason("glibc", found, style)
 
 
 def _floor(line: Line) -> str:

@@ -235,8 +235,9 @@ class BuildEntry(TypedDict):
     """One torch build, and whether it runs as asked. `driver_floor` is the oldest driver for its CUDA, in the numbers
     of its system; `gpu_branch` the branch with which the GPU begins, where that is later. `local` is null where its
     version on the index has no local part. `pythons_inferred` are those of `pythons` that were seen for the release,
-    not for this very build. `sass` and `ptx` are compiled targets; `seen`: on an index, by some source.
-    `download_mib`: what a fresh install downloads, null where that is not known."""
+    not for this very build, `pythons_index_only` those that a plain pip install has no wheel for; `glibc_below` is the
+    first glibc that does not load it any more. `sass` and `ptx` are compiled targets; `seen`: on an index, by some
+    source. `download_mib`: what a fresh install downloads, null where that is not known."""
 
     torch: str
     variant: str
@@ -250,7 +251,9 @@ class BuildEntry(TypedDict):
     gpu_branch: Optional[str]
     pythons: list[str]
     pythons_inferred: list[str]
+    pythons_index_only: list[str]
     glibc: Optional[str]
+    glibc_below: Optional[str]
     sass: list[str]
     ptx: list[str]
     local: Optional[str]
