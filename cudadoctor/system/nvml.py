@@ -22,6 +22,9 @@ name is asked for.
 
 from __future__ import annotations
 
+import os
+import sys
+from types import ModuleType
 from typing import Any, Callable, Optional
 
 from cudadoctor.model.catalogue import MOST_GPUS
@@ -109,7 +112,7 @@ def ask(report: Callable[[Any], None], library: str) -> dict[str, Any]:
     hangs.
     """
     try:
-        import pynvml  # type: ignore[import-untyped,unused-ignore]
+        pynvml = _import_pynvml()
     except ImportError as error:
         raise RuntimeError(f"nvidia-ml-py is missing or broken beside cudadoctor ({error})") from None
     questions = _Questions(pynvml)
@@ -129,6 +132,30 @@ def ask(report: Callable[[Any], None], library: str) -> dict[str, Any]:
             report(dict(answer))
             answer["gpus"].append(_ask_gpu(questions, index))
     return answer
+
+
+def _import_pynvml() -> Any:
+    """nvidia-ml-py. It takes one function out of ctypes.util, which it has no use for here, and that module (with
+    subprocess, tempfile and more behind it) takes as long to import as NVML to be asked."""
+    name = "ctypes.util"
+    if name in sys.modules or os.name != "posix":  # elsewhere this is no process of its own
+        import pynvml  # type: ignore[import-untyped,unused-ignore]
+
+        return pynvml
+    stand_in: Any = ModuleType(name)
+    stand_in.find_library = _find_library
+    sys.modules[name] = stand_in
+    try:
+        import pynvml
+    finally:
+        del sys.modules[name]
+    return pynvml
+
+
+def _find_library(name: str) -> Optional[str]:
+    from ctypes.util import find_library
+
+    return find_library(name)
 
 
 def _start(pynvml: Any, questions: _Questions, library: str) -> dict[str, Any]:
