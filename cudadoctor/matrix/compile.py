@@ -28,7 +28,8 @@ SECTIONS = (
     "distributions",
     "power_plans",
     "libraries",
-    "extensions",
+    "frameworks",
+    "messages",
 )
 INDEX = "index.json"
 

@@ -392,15 +392,49 @@ def _targets(matrix: Matrix, name: str, build: Any, cuda: Optional[str]) -> Iter
 
 
 def _packages(matrix: Matrix) -> Iterator[str]:
-    seen: set[tuple[str, str]] = set()
-    for row in matrix.raw("extensions")["pin"]:
-        way = (row["package"], row["version"])
-        if way in seen:
-            yield f"{row['package']} {row['version']}: stands more than once"
-        seen.add(way)
-        for word in row.get("cuda", "").split():
-            if "." in word and matrix.toolkit(word) is None:
-                yield f"{row['package']} {row['version']}: there is no toolkit {word}"
+    """Every release is of a package that is known, once, newest first, and for CUDA versions that were."""
+    data = matrix.raw("frameworks")
+    names = [name for row in data["framework"] for name in (row["name"], *row.get("names", ()))]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"{name}: is the name of two frameworks"
+    ruled = {row["package"] for row in data["rule"]}
+    for framework in matrix.frameworks():
+        releases, pins = matrix.framework_releases(framework.name), matrix.pins(framework.name)
+        if framework.tied_to_torch and releases and pins:
+            yield f"{framework.name}: has releases that are tied to torch and releases that are not"
+        for release in releases:
+            for major in release.cuda:
+                if major not in framework.cuda:
+                    yield f"{framework.name} {release.version}: is for CUDA {major}, which the package is not"
+        for major in framework.cuda:
+            if matrix.floor(int(major), "linux") is None:
+                yield f"{framework.name}: CUDA {major} has no driver floor"
+        for major, driver in framework.linux.items():
+            if _key(driver) < _key(matrix.floor(int(major), "linux"))[: len(_key(driver))]:
+                yield f"{framework.name}: wants driver {driver} for CUDA {major}, which itself wants a newer one"
+        for found in framework.capability.values():
+            if matrix.architecture(found) is None:
+                yield f"{framework.name}: {found} has no row among the architectures"
+    known = {framework.name for framework in matrix.frameworks()} | {"torchvision", "torchaudio"}
+    for table in ("rule", "pin", "release"):
+        seen: dict[str, list[str]] = {}
+        for row in data[table]:
+            name, version = row["package"], row.get("version") or row.get("since", "")
+            if name not in known:
+                yield f"{table} {name} {version}: the package has no row among the frameworks"
+            before = seen.setdefault(name, [])
+            if version in before:
+                yield f"{table} {name} {version}: stands more than once"
+            elif table != "rule" and before and _release_key(version) > _release_key(before[-1]):
+                yield f"{table} {name} {version}: stands after the older {before[-1]}"
+            before.append(version)
+            for word in row.get("cuda", "").split():
+                if "." in word and matrix.toolkit(word) is None:
+                    yield f"{table} {name} {version}: there is no toolkit {word}"
+                elif "." not in word and matrix.floor(int(word), "linux") is None:
+                    yield f"{table} {name} {version}: CUDA {word} has no driver floor"
+    for name in sorted({row["package"] for row in data["pin"]} - ruled):
+        yield f"pin {name}: has no rule"
 
 
 def _compilers(matrix: Matrix) -> Iterator[str]:
@@ -443,6 +477,11 @@ _RULES: tuple[Callable[[Matrix], Iterator[str]], ...] = (
 def _key(version: Optional[str]) -> Numbers:
     """For comparing; a number that is missing is above all others, so that nothing rests on it."""
     return numbers(version or "") or _NEVER
+
+
+def _release_key(version: str) -> tuple[int, ...]:
+    """0.0.28.post3 comes after 0.0.28; release candidates are not listed."""
+    return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def _starts(release: str, cuda: str) -> bool:

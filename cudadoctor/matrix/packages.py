@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Optional
 
+from .drivers import DriverQuestions
 from .sections import origin
-from .tables import Library, Pin, Verdict
+from .tables import Framework, FrameworkRelease, Library, Pin, Verdict
 from .torch_builds import TorchQuestions
 from .versions import torch_key
 
 
-class PackageQuestions(TorchQuestions):
+class PackageQuestions(TorchQuestions, DriverQuestions):
     """What a package says of itself goes before what is asked here."""
 
     def pins(self, package: str) -> tuple[Pin, ...]:
@@ -26,7 +28,7 @@ class PackageQuestions(TorchQuestions):
         return None
 
     def _make_pins(self) -> tuple[Pin, ...]:
-        data = self.raw("extensions")
+        data = self.raw("frameworks")
         return tuple(
             Pin(
                 _package(row["package"]),
@@ -36,10 +38,79 @@ class PackageQuestions(TorchQuestions):
                 row.get("torchvision"),
                 row.get("torchaudio"),
                 tuple(row["cuda"].split(" ")) if "cuda" in row else (),
+                row.get("python"),
                 *origin(data, row),
             )
             for row in data["pin"]
         )
+
+    def frameworks(self) -> tuple[Framework, ...]:
+        """Every package that is known to be tied to torch or CUDA: first those that are tied to torch."""
+        return self.once("frameworks", self._make_frameworks)
+
+    def framework(self, name: str) -> Optional[Framework]:
+        """The package of that name, also by another name of it ("flashinfer", "cupy-cuda12x"); None: not known."""
+        wanted = _package(name)
+        for row in self.raw("frameworks")["framework"]:
+            if wanted in (row["name"], *row.get("names", ())):
+                return next(found for found in self.frameworks() if found.name == row["name"])
+        return None
+
+    def framework_releases(self, name: str) -> tuple[FrameworkRelease, ...]:
+        """Known releases of a package that is tied to CUDA and not to torch, newest first; empty: not known."""
+        found = self.framework(name)
+        return () if found is None else tuple(row for row in self._framework_releases() if row.package == found.name)
+
+    def _make_frameworks(self) -> tuple[Framework, ...]:
+        data = self.raw("frameworks")
+        rows = []
+        for row in data["framework"]:
+            cuda = row.get("cuda", {})
+            rows.append(
+                Framework(
+                    row["name"],
+                    row["torch"],
+                    MappingProxyType(cuda),
+                    self._drivers(cuda, row.get("driver_linux", {}), "linux"),
+                    self._drivers(cuda, row.get("driver_windows", {}), "windows"),
+                    MappingProxyType(row.get("capability", {})),
+                    row["windows"],
+                    tuple(row["platforms"]),
+                    row.get("note"),
+                    *origin(data, row),
+                )
+            )
+        return tuple(sorted(rows, key=lambda row: not row.tied_to_torch))
+
+    def _drivers(self, cuda: Mapping[str, str], own: Mapping[str, str], system: str) -> Mapping[str, str]:
+        """Its own floors where it has some, else CUDA's."""
+        found = {major: own.get(major) or self.floor(int(major), system) for major in cuda}
+        return MappingProxyType({major: driver for major, driver in found.items() if driver})
+
+    def _framework_releases(self) -> tuple[FrameworkRelease, ...]:
+        def make() -> tuple[FrameworkRelease, ...]:
+            data = self.raw("frameworks")
+            plain = {row["name"]: row.get("cuda", {}) for row in data["framework"]}
+            rows = []
+            for row in data["release"]:
+                majors = tuple(row["cuda"].split(" "))
+                install = {**plain[row["package"]], **row.get("install", {})}
+                rows.append(
+                    FrameworkRelease(
+                        row["package"],
+                        row["version"],
+                        row.get("date"),
+                        row.get("python"),
+                        majors,
+                        MappingProxyType({major: f"{install[major]}=={row['version']}" for major in majors}),
+                        MappingProxyType(row.get("needs", {})),
+                        row.get("note"),
+                        *origin(data, row),
+                    )
+                )
+            return tuple(rows)
+
+        return self.once("framework releases", make)
 
     def companion_ok(self, package: str, version: str, torch: str) -> Verdict:
         """Whether torchvision or torchaudio of this version belongs to that torch release (versions, not build tags).
@@ -55,7 +126,7 @@ class PackageQuestions(TorchQuestions):
         rule = self._companion_rule(package, have)
         if belongs and rule is not None and rule["torch"].startswith(">="):
             least = torch_key(rule["torch"][2:])
-            source = origin(self.raw("extensions"), rule)[0]
+            source = origin(self.raw("frameworks"), rule)[0]
             if least is not None and wanted >= least:
                 reason = f"{package} {version} takes torch {rule['torch']}"
                 return Verdict("yes", reason, None, None, source)
@@ -77,7 +148,7 @@ class PackageQuestions(TorchQuestions):
         """The latest rule of the package that is in force for its version."""
         found = None
         since: tuple[int, int, int] = (-1, 0, 0)
-        for row in self.raw("extensions")["rule"]:
+        for row in self.raw("frameworks")["rule"]:
             start = torch_key(row["since"]) if "since" in row else (0, 0, 0)
             if row["package"] == package and start is not None and since < start <= have:
                 found, since = row, start
@@ -109,7 +180,9 @@ class PackageQuestions(TorchQuestions):
         """Names of all wheels that bring CUDA libraries of that major."""
         rows = self.raw("libraries")["library"]
         names = (name for row in rows for words in row["packages"].values() for name in words.split(" "))
-        return tuple(sorted({name for name in names if name != "driver" and _cuda_major_of_package(name) == cuda_major}))
+        return tuple(
+            sorted({name for name in names if name != "driver" and _cuda_major_of_package(name) == cuda_major})
+        )
 
 
 def _package(name: str) -> str:

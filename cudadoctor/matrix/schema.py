@@ -22,6 +22,8 @@ _PCI = re.compile(r"[0-9A-F]{4}\Z")
 _CC = re.compile(r"\d{1,2}\.\d\Z")
 _BRANCH = re.compile(r"R\d{3}\Z")
 
+_CLAUSE = re.compile(r"(==|>=|<=|~=|!=|<|>)\d[0-9A-Za-z.*]*\Z")
+
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-arm64", "macos-x86_64")
 CLASSES = ("geforce", "geforce-laptop", "workstation", "workstation-laptop", "datacenter", "jetson", "soc")
 CONFIDENCE = ("stated", "derived", "guessed")
@@ -69,6 +71,16 @@ def _per_platform(check: Any) -> Any:
     )
 
 
+def _per_major(check: Any) -> Any:
+    return lambda value: (
+        isinstance(value, dict) and bool(value) and all(key.isdigit() and check(item) for key, item in value.items())
+    )
+
+
+def _specifier(value: Any) -> bool:
+    return isinstance(value, str) and all(_CLAUSE.match(clause) for clause in value.split(","))
+
+
 def _version(value: Any) -> bool:
     return isinstance(value, str) and numbers(value) is not None
 
@@ -79,6 +91,22 @@ def _arch(value: Any) -> bool:
 
 def _sources(value: Any) -> bool:
     return _text(value) or _list_of(_text)(value)
+
+
+def _lower(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > 2 and value == value.lower()
+
+
+def _pattern(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(value) and re.compile(value, re.IGNORECASE) is not None
+    except re.error:
+        return False
+
+
+def _list_of_any(check: Any) -> Any:
+    """A list that may be empty."""
+    return lambda value: isinstance(value, list) and all(check(item) for item in value)
 
 
 _date = _matches(_DATE)
@@ -274,21 +302,51 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
         ),
         "module": _table(name=_r(_text, "text"), kind=_r(_text, "text"), what=_r(_text, "text")),
     },
-    "extensions": {
+    "frameworks": {
+        "framework": _table(
+            name=_r(_text, "a package"),
+            names=_c(_list_of(_text), "other names"),
+            torch=_r(_text, "how it is tied to torch"),
+            cuda=_c(_per_major(_text), "what to install, by CUDA major"),
+            driver_linux=_c(_per_major(_version), "a driver by CUDA major"),
+            driver_windows=_c(_per_major(_version), "a driver by CUDA major"),
+            capability=_c(_per_major(_matches(_CC)), "a compute capability by CUDA major"),
+            windows=_r(_one_of("yes", "wsl", "no"), "yes, wsl or no"),
+            platforms=_r(_list_of(_one_of(*PLATFORMS)), "platforms"),
+        ),
         "rule": _table(
             package=_r(_text, "a package"),
             since=_c(_text, "a version"),
-            torch=_r(_text, "how it is bound to torch"),
+            torch=_r(_text, "how it is tied to torch"),
         ),
         "pin": _table(
             package=_r(_text, "a package"),
             version=_r(_text, "a version"),
             date=_c(_date, "a date"),
-            torch=_r(_text, "a requirement"),
-            torchvision=_TEXT,
-            torchaudio=_TEXT,
-            cuda=_TEXT,
+            python=_c(_specifier, "a version range"),
+            torch=_r(_specifier, "a version range"),
+            torchvision=_c(_specifier, "a version range"),
+            torchaudio=_c(_specifier, "a version range"),
+            cuda=_c(_words_of(_version), "CUDA versions"),
         ),
+        "release": _table(
+            package=_r(_text, "a package"),
+            version=_r(_text, "a version"),
+            date=_c(_date, "a date"),
+            python=_c(_specifier, "a version range"),
+            cuda=_r(_words_of(_version), "CUDA majors"),
+            install=_c(_per_major(_text), "what to install, by CUDA major"),
+            needs=_c(_texts, "requirements by package"),
+        ),
+    },
+    "messages": {
+        "message": _table(
+            name=_r(_matches(re.compile(r"[a-z][a-z0-9_]*\Z")), "a symptom's name"),
+            anchor=_r(_lower, "a lower-case text"),
+            pattern=_r(_pattern, "a regular expression"),
+            meaning=_r(_text, "a sentence"),
+            causes=_r(_list_of_any(_matches(re.compile(r"CD\d{3}\Z"))), "ids of rules"),
+        )
     },
 }
 

@@ -343,6 +343,18 @@ class TorchRelease(NamedTuple):
         return tuple(build for build in found if build is not None)
 
 
+class Message(NamedTuple):
+    """One wording of an error. ``pattern`` is searched without regard to case; its named groups are what it captures;
+    ``anchor`` is a lower-case text that stands in every line that it fits; ``causes`` are ids of rules, the likeliest
+    first."""
+
+    name: str
+    anchor: str
+    pattern: str
+    meaning: str
+    causes: tuple[str, ...]
+
+
 class HostCompiler(NamedTuple):
     """Which host compilers nvcc of one toolkit accepts. Only the upper ends are checked by nvcc itself."""
 
@@ -409,8 +421,60 @@ class Pin(NamedTuple):
     torchaudio: Optional[str]
     cuda: tuple[str, ...]
     """CUDA versions that it has binaries for, "12.6"; "13" is any 13.x. Empty: not known."""
+    python: Optional[str]
+    """The range of Python that it declares and has wheels for: ">=3.10,<3.15"; None: not known."""
     source: str
     checked: str
+
+
+class FrameworkRelease(NamedTuple):
+    """A release of a package that is tied to CUDA and not to torch."""
+
+    package: str
+    version: str
+    date: Optional[str]
+    python: Optional[str]
+    cuda: tuple[str, ...]
+    """CUDA majors that it comes for, "12"."""
+    install: Mapping[str, str]
+    """What an installer is told, by CUDA major, with the version: {"12": "jax[cuda12]==0.12.0"}."""
+    needs: Mapping[str, str]
+    """NVIDIA libraries that it requires: {"cudnn": ">=9.3.0.75,<10.0"}."""
+    note: Optional[str]
+    source: str
+    checked: str
+
+
+class Framework(NamedTuple):
+    """A package that is tied to torch or to CUDA."""
+
+    name: str
+    torch: str
+    """How its newest releases are tied to torch: "==" to one each, ">=2.10" to a range, "built" to one without saying
+    so, "any" to whichever is there, "none" not at all."""
+    cuda: Mapping[str, str]
+    """CUDA major -> what an installer is told for it, without the version; empty: it follows torch's CUDA."""
+    linux: Mapping[str, str]
+    """CUDA major -> the oldest Linux driver."""
+    windows_driver: Mapping[str, str]
+    """CUDA major -> the oldest Windows driver, also for WSL."""
+    capability: Mapping[str, str]
+    """CUDA major -> the lowest compute capability, where that is known."""
+    windows: str
+    """Whether it uses the GPU on Windows: "yes", "wsl" (only inside WSL), "no"."""
+    platforms: tuple[str, ...]
+    """Where it has wheels that use the GPU."""
+    note: Optional[str]
+    source: str
+    checked: str
+
+    @property
+    def tied_to_torch(self) -> bool:
+        return self.torch != "none"
+
+    def driver(self, cuda_major: str, system: str) -> Optional[str]:
+        """The oldest driver for its build of that CUDA major ("12"); None: it has none, or that is not known."""
+        return (self.linux if system == "linux" else self.windows_driver).get(cuda_major)
 
 
 class Distribution(NamedTuple):

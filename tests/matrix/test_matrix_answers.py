@@ -10,6 +10,7 @@ from typing import Optional
 import pytest
 
 from cudadoctor.matrix import Build, Matrix, MatrixError, numbers
+from cudadoctor.parse.versions import satisfies
 
 LINUX = "linux-x86_64"
 ARM = "linux-aarch64"
@@ -504,6 +505,84 @@ def test_the_oldest_and_the_newest_gpus_of_a_branch(matrix: Matrix, branch: str,
 
 def test_a_branch_that_is_not_known_drives_nothing_that_is(matrix: Matrix) -> None:
     assert matrix.architectures_of("R999") == ()
+
+
+# -- packages that are tied to torch or to CUDA
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "torch"),
+    [
+        ("vllm", "vllm", "=="),
+        ("vLLM", "vllm", "=="),
+        ("flash_attn", "flash-attn", "built"),
+        ("flash-attention", "flash-attn", "built"),
+        ("flashinfer", "flashinfer-python", "any"),
+        ("jax", "jax", "none"),
+        ("cupy-cuda12x", "cupy", "none"),
+        ("faiss-gpu-cu11", "faiss-gpu", "none"),
+        ("nvidia-cudnn-cu13", "cudnn", "=="),
+        ("requests", None, None),
+        ("", None, None),
+    ],
+)
+def test_framework(matrix: Matrix, name: str, found: Optional[str], torch: Optional[str]) -> None:
+    framework = matrix.framework(name)
+    assert (framework.name if framework else None, framework.torch if framework else None) == (found, torch)
+    assert framework is None or framework.source
+
+
+@pytest.mark.parametrize(
+    ("name", "cuda", "system", "driver", "capability"),
+    [
+        ("jax", "13", "linux", "580.65.06", "7.5"),
+        ("jax", "12", "linux", "525.60.13", "5.2"),
+        ("cupy", "11", "windows", "452.39", None),
+        ("tensorrt", "12", "linux", "535", "7.5"),  # more than CUDA 12 itself wants
+        ("tensorrt", "12", "wsl", "537", "7.5"),
+        ("tensorflow", "13", "linux", None, None),  # there is no such build
+        ("xformers", "12", "linux", None, None),  # it follows torch
+    ],
+)
+def test_what_a_framework_wants(
+    matrix: Matrix, name: str, cuda: str, system: str, driver: Optional[str], capability: Optional[str]
+) -> None:
+    framework = matrix.framework(name)
+    assert framework is not None
+    assert (framework.driver(cuda, system), framework.capability.get(cuda)) == (driver, capability)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "cuda", "install"),
+    [
+        ("jax", "0.11.2", "12", "jax[cuda12]==0.11.2"),
+        ("jax", "0.11.2", "13", "jax[cuda13]==0.11.2"),
+        ("jax", "0.6.2", "13", None),
+        ("tensorflow", "2.14.1", "11", "tensorflow[and-cuda]==2.14.1"),
+        ("cupy", "14.2.0", "12", "cupy-cuda12x[ctk]==14.2.0"),
+        ("cupy", "13.6.0", "12", "cupy-cuda12x==13.6.0"),  # that release had no such extra
+        ("onnxruntime-gpu", "1.26.0", "12", "onnxruntime-gpu[cuda,cudnn]==1.26.0"),
+        ("faiss-gpu", "1.15.1", "12", "faiss-gpu==1.15.1"),
+        ("faiss-gpu", "1.14.1.post1", "12", "faiss-gpu-cu12==1.14.1.post1"),
+    ],
+)
+def test_how_a_release_is_installed(matrix: Matrix, name: str, version: str, cuda: str, install: Optional[str]) -> None:
+    release = next(row for row in matrix.framework_releases(name) if row.version == version)
+    assert release.install.get(cuda) == install
+    assert (cuda in release.cuda) == (install is not None)
+
+
+def test_each_torch_since_2_1_finds_its_partners(matrix: Matrix) -> None:
+    minors = {release.minor for release in matrix.torch_releases() if (numbers(release.version) or ()) >= (2, 1)}
+    without = {"vllm": {"2.12", "2.15"}, "xformers": set()}  # no vLLM was ever made for these
+    for package, none in without.items():
+        served = set()
+        for release in matrix.torch_releases():
+            for pin in matrix.pins(package):
+                if satisfies(release.version, pin.torch):
+                    served.add(release.minor)
+        assert minors - served == none, package
+        assert all(pin.python and pin.date for pin in matrix.pins(package))
 
 
 # -- forward compatibility packages

@@ -62,6 +62,14 @@ def _architecture(data: Data, capability: str) -> dict[str, Any]:
     return next(row for row in data["architectures"]["architecture"] if capability in row["capability"])
 
 
+def _framework(data: Data, name: str) -> dict[str, Any]:
+    return _find(data["frameworks"]["framework"], name=name)
+
+
+def _framework_rule(data: Data, package: str) -> dict[str, Any]:
+    return _find(data["frameworks"]["rule"], package=package)
+
+
 def _compiler(data: Data, cuda: str) -> dict[str, Any]:
     return _find(data["host_compilers"]["compiler"], cuda=cuda)
 
@@ -314,13 +322,59 @@ SLIPS: list[Slip] = [
     # What surrounds torch.
     (
         "a release of a package twice",
-        lambda d: d["extensions"]["pin"].append(dict(d["extensions"]["pin"][0])),
+        lambda d: d["frameworks"]["pin"].append(dict(d["frameworks"]["pin"][0])),
         "stands more than once",
     ),
     (
         "binaries for a CUDA that never was",
-        lambda d: d["extensions"]["pin"][0].update(cuda="12.7"),
+        lambda d: d["frameworks"]["pin"][0].update(cuda="12.7"),
         "there is no toolkit 12.7",
+    ),
+    (
+        "releases in the wrong order",
+        lambda d: d["frameworks"]["pin"].append(d["frameworks"]["pin"].pop(0)),
+        "stands after the older",
+    ),
+    (
+        "a pin of nobody",
+        lambda d: d["frameworks"]["pin"][0].update(package="vlm"),
+        "pin vlm 0.33.0: the package has no row",
+    ),
+    (
+        "a pin without a rule",
+        lambda d: _framework_rule(d, "vllm").update(package="torchaudio"),
+        "pin vllm: has no rule",
+    ),
+    (
+        "a CUDA major without a floor",
+        lambda d: d["frameworks"]["pin"][0].update(cuda="14"),
+        "CUDA 14 has no driver floor",
+    ),
+    (
+        "a package for such a CUDA",
+        lambda d: _framework(d, "jax")["cuda"].update({"14": "jax[cuda14]"}),
+        "jax: CUDA 14 has",
+    ),
+    ("two packages of one name", lambda d: _framework(d, "jax").update(names=["cupy"]), "cupy: is the name of two"),
+    (
+        "a release for a CUDA that its package is not for",
+        lambda d: _find(d["frameworks"]["release"], package="tensorflow").update(
+            cuda="13", install={"13": "tensorflow"}
+        ),
+        "tensorflow 2.21.0: is for CUDA 13, which the package is not",
+    ),
+    (
+        "a package that wants an older driver than CUDA",
+        lambda d: _framework(d, "tensorrt").update(driver_linux={"12": "470"}),
+        "tensorrt: wants driver 470 for CUDA 12",
+    ),
+    ("a capability that no GPU has", lambda d: _framework(d, "jax").update(capability={"12": "4.4"}), "4.4 has no row"),
+    (
+        "releases of both kinds",
+        lambda d: d["frameworks"]["release"].append(
+            {**d["frameworks"]["release"][0], "package": "sglang", "cuda": "13"}
+        ),
+        "sglang: has releases that are tied to torch and releases that are not",
     ),
     (
         "a compiler that is taken back",

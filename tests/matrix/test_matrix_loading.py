@@ -21,7 +21,7 @@ BUILD_WHEEL = "import sys; from hatchling.build import build_wheel; print(build_
 # The build hook as an editable build calls it; the rest of such a build is not ours.
 BUILD_EDITABLE = """
 import runpy
-hook = runpy.run_path("scripts/hatch_build.py")["CompileMatrix"]
+hook = runpy.run_path("scripts/hatch_build.py")["MakeReady"]
 hook(".", {}, None, None, "", "wheel").initialize("editable", {})
 print("done")
 """
