@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Optional
 
@@ -51,10 +50,11 @@ def command(
     from datetime import datetime, timezone
 
     from cudadoctor.actions.fetch import FetchError, cache_folder
+    from cudadoctor.actions.observe_upstream import Request, fetch
     from cudadoctor.actions.update_matrix import UpdateError, folder, update
     from cudadoctor.actions.update_matrix import remove as remove_update
     from cudadoctor.cli import _output
-    from cudadoctor.cli._program import program
+    from cudadoctor.cli._program import homely, program
     from cudadoctor.cli._words import InputError
     from cudadoctor.matrix import MatrixError, load_matrix
     from cudadoctor.matrix.outcome import REFUSED
@@ -74,11 +74,6 @@ def command(
             outcome = update(observed, dry_run=dry_run, now=now)
     except (FetchError, UpdateError, MatrixError) as error:
         raise InputError(str(error).rstrip(".")) from None
-    text = update_json(outcome) if form == "json" else update_text(outcome, program(), _homely(place))
+    text = update_json(outcome) if form == "json" else update_text(outcome, program(), homely(place))
     _output.write(text, output)
     ctx.exit(1 if outcome.verdict == REFUSED else 0)
-
-
-def _homely(path: str) -> str:
-    home = os.path.expanduser("~")
-    return "~" + path[len(home) :] if len(home) > 1 and path.startswith(home + os.sep) else path

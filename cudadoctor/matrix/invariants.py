@@ -14,7 +14,8 @@ from .schema import GPU_COLUMNS, TABLES, check_file, check_rows
 from .tables import MatrixError
 from .versions import Numbers, numbers, target, torch_key
 
-_REVISION = re.compile(r"(20\d\d)\.(\d{1,2})\.(\d+)\Z")
+# The user's own update adds its day: 2026.11.0+20261205.
+_REVISION = re.compile(r"(20\d\d)\.(\d{1,2})\.(\d+)(?:\+20\d{6})?\Z")
 _SYSTEMS = ("linux", "windows")
 _NEVER: Numbers = (10**9,)
 
