@@ -6,6 +6,7 @@ No version number stands in this code; each answer carries the source of the dat
 
 from __future__ import annotations
 
+from .installers import BaseImage, CondaBuild, Image
 from .load import load_matrix
 from .query import Matrix
 from .sections import Origin
@@ -36,8 +37,10 @@ from .versions import capability, cuda_of_variant, numbers, torch_key, variant_o
 
 __all__ = [
     "Architecture",
+    "BaseImage",
     "Branch",
     "Build",
+    "CondaBuild",
     "Distribution",
     "DriverBound",
     "Floor",
@@ -47,6 +50,7 @@ __all__ = [
     "Gpu",
     "GpuMatch",
     "HostCompiler",
+    "Image",
     "Library",
     "Matrix",
     "MatrixError",

@@ -30,6 +30,8 @@ SECTIONS = (
     "libraries",
     "frameworks",
     "messages",
+    "conda_forge",
+    "images",
 )
 INDEX = "index.json"
 

@@ -6,13 +6,13 @@ None, never "no". Systems are "linux", "windows" and "wsl" (which counts in Wind
 
 from __future__ import annotations
 
-from .gpu_code import CodeQuestions
+from .installers import InstallerQuestions
 from .packages import PackageQuestions
 from .products import ProductQuestions
 from .surroundings import SystemQuestions
 from .wordings import WordingQuestions
 
 
-class Matrix(CodeQuestions, PackageQuestions, ProductQuestions, SystemQuestions, WordingQuestions):
+class Matrix(InstallerQuestions, PackageQuestions, ProductQuestions, SystemQuestions, WordingQuestions):
     """The compatibility matrix: every subject's questions in one place. Made by
     :func:`cudadoctor.matrix.load_matrix`."""

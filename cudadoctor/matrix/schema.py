@@ -339,6 +339,35 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             needs=_c(_texts, "requirements by package"),
         ),
     },
+    "conda_forge": {
+        "virtual": _table(
+            cuda_major=_r(_whole, "a CUDA major"),
+            needs=_r(_matches(re.compile(r">=\d+\Z")), "a constraint like >=12"),
+        ),
+        "release": _table(
+            version=_r(_version, "a release like 2.12.1"),
+            pythons=_r(_words_of(_matches(_PYTHON)), "Pythons like 3.12"),
+            pythons_inferred=_c(_words_of(_matches(_PYTHON)), "Pythons"),
+            builds=_r(lambda value: isinstance(value, list) and bool(value), "a list of builds"),
+        ),
+    },
+    "images": {
+        "environment": _table(name=_r(_text, "a variable"), value=_r(_text, "its value"), what=_r(_text, "a sentence")),
+        "image": _table(
+            repository=_r(_text, "an image's name"),
+            tag=_r(_text, "a tag, with {python}, {cuda}, {torch}"),
+            kind=_r(_one_of("python", "system", "cuda", "torch"), "python, system, cuda or torch"),
+            flavour=_c(_one_of("base", "runtime", "devel"), "base, runtime or devel"),
+            distribution=_r(_text, "text"),
+            glibc=_c(_version, "a glibc version"),
+            pythons=_c(_words_of(_matches(_PYTHON)), "Pythons"),
+            cuda=_c(_words_of(_version), "toolkit releases"),
+            torch=_c(_texts, "CUDA versions by release"),
+            platforms=_r(_list_of(_one_of(*PLATFORMS)), "platforms"),
+            sets_driver_environment=_c(_flag, "true or false"),
+            requires_driver=_c(_flag, "true or false"),
+        ),
+    },
     "messages": {
         "message": _table(
             name=_r(_matches(re.compile(r"[a-z][a-z0-9_]*\Z")), "a symptom's name"),
@@ -395,7 +424,25 @@ BUILD_COLUMNS: dict[str, Column] = {
     "guessed": _c(_flag, "true or false"),
 }
 
-_INNER = {("gpus", "group"): ("gpus", GPU_COLUMNS), ("torch", "release"): ("builds", BUILD_COLUMNS)}
+CONDA_COLUMNS: dict[str, Column] = {
+    **_COMMON,
+    "cuda": _r(_version, "a CUDA version"),
+    "platform": _r(_one_of(*PLATFORMS), "a platform"),
+    "sass": _r(_words_of(_arch), "targets like 80 86 90"),
+    "ptx": _c(_words_of(_arch), "targets"),
+    "tegra": _c(_flag, "true or false"),
+    "glibc": _c(_version, "a glibc version"),
+    "libtorch_mb": _c(_whole, "MB"),
+    "listed": _r(_sources, "keys of [sources]"),
+    "archs": _r(_sources, "keys of [sources]"),
+    "seen": _c(_flag, "true or false"),
+}
+
+_INNER = {
+    ("gpus", "group"): ("gpus", GPU_COLUMNS),
+    ("torch", "release"): ("builds", BUILD_COLUMNS),
+    ("conda_forge", "release"): ("builds", CONDA_COLUMNS),
+}
 _HEAD = ("checked", "sources", "source")
 
 
