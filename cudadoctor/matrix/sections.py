@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, Optional, TypeVar
 
 from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.dates import day_number
 
 from .tables import MatrixError
 
@@ -82,9 +83,7 @@ class Sections:
 
     def age_days(self, today: str) -> int:
         """Days between the check of the data and ``today`` ("2026-12-31"); never below 0. ValueError for no date."""
-        from datetime import date
-
-        return max(0, (date.fromisoformat(today) - date.fromisoformat(self.checked)).days)
+        return max(0, day_number(today) - day_number(self.checked))
 
     def is_stale(self, today: str) -> bool:
         """Whether so long has gone by since the data was checked that the newest releases are likely to be missing."""

@@ -15,7 +15,6 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from cudadoctor.model.catalogue import MOST_GPUS
 from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.digits import is_digits
@@ -230,6 +229,8 @@ def _library_version(text: str) -> str:
 
 
 def _gpu_count(number: Any) -> int:
+    from cudadoctor.model.catalogue import MOST_GPUS
+
     if isinstance(number, int) and 0 <= number <= MOST_GPUS:
         return number
     raise ParseError(f"NVML counts {number!r} GPUs, which no machine has")

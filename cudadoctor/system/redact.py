@@ -68,8 +68,12 @@ class _Pattern(NamedTuple):
     dots: int = 0
 
     def applied(self, text: str, lowered: str) -> str:
-        if self.hints and not any(hint in lowered for hint in self.hints):
-            return text
+        for hint in self.hints:
+            if hint in lowered:
+                break
+        else:
+            if self.hints:
+                return text
         if text.count(":") < self.colons or text.count(".") < self.dots:
             return text
         return re.sub(self.expression, self.replacement, text)  # re keeps what it has compiled

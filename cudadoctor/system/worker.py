@@ -16,9 +16,9 @@ import contextlib
 import marshal
 import os
 import time
+from _weakref import ref  # the weakref module is slow to import
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional
-from weakref import WeakSet
 
 from cudadoctor.model.record import NamedTuple
 
@@ -79,6 +79,7 @@ class Worker:
         self._buffer = bytearray()
         self._thread: Optional[_Thread] = None
         self.abandoned = False
+        self._weak = ref(self)
         if CAN_FORK:
             self._fork()
         else:
@@ -179,7 +180,7 @@ class Worker:
             with signals_held():
                 child = os.fork()
                 if child:
-                    _workers.add(self)
+                    _workers.add(self._weak)
                     self._child = child
                     self._pipe = reader
         except OSError as error:
@@ -197,7 +198,7 @@ class Worker:
 
     def close(self) -> None:
         """Ends what still runs, and does not wait for what cannot be ended."""
-        _workers.discard(self)
+        _workers.discard(self._weak)
         if self._thread is not None:
             self.abandoned = self.abandoned or self._thread.busy
             self._thread = None
@@ -261,15 +262,17 @@ def run_isolated(tasks: Sequence[Task], deadline: float) -> Iterator[Finished]:
 # -- the end of the run before its time ------------------------------------------------------------------------------
 
 # What runs for this process: it must not outlive us when a person, a job's time limit or a closed terminal ends us.
-_workers: WeakSet[Worker] = WeakSet()
+_workers: set[ref[Worker]] = set()
 _running: set[int] = set()
 
 
 def end_all() -> None:
     """Ends every worker and program that still runs."""
-    for worker in list(_workers):
-        with contextlib.suppress(Exception):
-            worker.close()
+    for weak in list(_workers):
+        worker = weak()
+        if worker is not None:
+            with contextlib.suppress(Exception):
+                worker.close()
     for program in list(_running):
         kill_group(program)
     _running.clear()
