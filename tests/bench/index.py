@@ -1,7 +1,8 @@
 """A package index on loopback for the real pip and uv.
 
-Two layouts, as in the world: `/simple/<project>/` like the default index, and `/whl/<variant>/<project>/` like
-download.pytorch.org (local versions in the file names with %2B, 403 for what it does not have).
+Three layouts, as in the world: `/simple/<project>/` like the default index, `/whl/<variant>/<project>/` like
+download.pytorch.org (local versions in the file names with %2B, 403 for what it does not have), and `/flat/<variant>/`
+like some mirrors of it (all wheels of the variant on one page, with relative links).
 
 The same server is an HTTPS proxy that answers for every host itself: with the environment of
 `WheelIndex.as_internet()` a *verbatim* command that names download.pytorch.org, or no index at all, installs
@@ -73,6 +74,11 @@ class WheelIndex:
     def whl(self, variant: str) -> str:
         return f"{self.mirror}/{variant}"
 
+    @property
+    def flat_mirror(self) -> str:
+        """A mirror with all wheels of a variant on one page."""
+        return f"{self.url}/flat"
+
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
@@ -123,6 +129,10 @@ class WheelIndex:
                             name, companion, variant, version, python=python, platform=platform, local=local
                         )
                         self.add(page, wheel)
+
+    def pages(self) -> dict[str, dict[str, list[Wheel]]]:
+        """Page -> project -> its wheels."""
+        return self._pages
 
     # ------------------------------------------------------------------------------------------- using it
 
@@ -175,6 +185,12 @@ class WheelIndex:
             links.append(f'<a href="{href}"{attribute}>{wheel.filename}</a><br/>')
         return "<!DOCTYPE html>\n<html>\n  <body>\n    " + "\n    ".join(links) + "\n  </body>\n</html>\n"
 
+    def flat_page(self, name: str) -> str | None:
+        """The HTML page of all wheels of a variant, or None."""
+        wheels = [wheel for wheels in self._pages.get(name, {}).values() for wheel in wheels]
+        links = [f'<a href="{quote(wheel.filename)}">{wheel.filename}</a><br/>' for wheel in wheels]
+        return "<!DOCTYPE html>\n<html><body>\n" + "\n".join(links) + "\n</body></html>\n" if links else None
+
     def file(self, name: str, filename: str) -> bytes | None:
         for wheels in self._pages.get(name, {}).values():
             for wheel in wheels:
@@ -190,12 +206,16 @@ class WheelIndex:
                 return status, "text/plain", b"broken on purpose\n"
         whl = re.fullmatch(r"/whl/(\w+)/(.*)", path)
         simple = re.fullmatch(r"/simple/([^/]+)/(.*)", path)
+        flat = re.fullmatch(r"/flat/(\w+)/(.*)", path)
         if host is not None and (host == PYTORCH) != bool(whl):
             return 404, "text/plain", b"not on this host\n"
         found: str | bytes | None = None
         if whl:
             name, rest = whl.groups()
             found = self.page(name, rest.rstrip("/")) if "." not in rest.rstrip("/") else self.file(name, rest)
+        elif flat:
+            name, rest = flat.groups()
+            found = self.file(name, rest) if rest else self.flat_page(name)
         elif simple:
             project, rest = simple.groups()
             found = self.file(SIMPLE, rest) if rest else self.page(SIMPLE, project)

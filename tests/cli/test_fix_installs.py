@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,12 +11,11 @@ from bench.index import WheelIndex
 from bench.parts import clean_environ
 from bench.venvs import Venv
 from bench.wheels import companion_wheel, tiny_wheel, torch_wheel
+from fix_bench import Doctor, facts_of, paste, plan, stock
 
-from cudadoctor.model import Fact, Facts
-from cudadoctor.plan.shell import quote
-from cudadoctor.testing import GONE, Machine, linux
+from cudadoctor.model import Fact
+from cudadoctor.testing import GONE, linux
 
-Doctor = list[str]
 MakeVenv = Callable[..., Venv]
 
 # An RTX 4090 on a driver of the 12.x days, so that cu126 is the answer.
@@ -26,56 +24,7 @@ PATIENT = linux().driver("550.54.14", "12.4")
 
 @pytest.fixture
 def index(wheel_index: WheelIndex) -> WheelIndex:
-    """What PyTorch's index and PyPI have, as far as these tests ask."""
-    pythons = ["3.12"]
-    wheel_index.add_torch("2.6.0", "cpu", torchvision="0.21.0", torchaudio="2.6.0", pythons=pythons)
-    wheel_index.add_torch("2.6.0", "cu126", torchvision="0.21.0", torchaudio="2.6.0", pythons=pythons)
-    wheel_index.add_torch("2.14.1", "cpu", torchvision="0.29.1", torchaudio="2.11.0", pythons=pythons)
-    wheel_index.add_torch("2.14.1", "cu126", torchvision="0.29.1", torchaudio="2.11.0", pythons=pythons)
-    wheel_index.add_torch("2.14.1", "cu130", torchvision="0.29.1", pythons=pythons, default=True)
-    return wheel_index
-
-
-def facts_of(venv: Venv, machine: Machine) -> Facts:
-    """The hand-made machine with this environment's interpreter and packages."""
-    own: dict[str, Any] = {
-        "python.executable": venv.python,
-        "python.prefix": str(venv.root),
-        "python.version": "3.12.1",
-        "python.environment": "venv",
-        "python.site_packages": [str(venv.site_packages)],
-        "python.pip": True,
-        "python.pip_on_path": GONE,
-        "python.python_on_path": venv.python,
-    }
-    build = venv.torch_build()
-    machine = machine.no_torch() if build is None else machine.torch(build[0], build[1])
-    for name, version in venv.installed().items():
-        if name in ("torchvision", "torchaudio"):
-            own[f"package.{name}.version"] = version
-    return machine.set(own).facts
-
-
-def plan(doctor: Doctor, facts: Facts, tmp_path: Any, *options: str) -> dict[str, Any]:
-    """`cudadoctor fix --format json` on these facts."""
-    file = tmp_path / "facts.json"
-    file.write_text(json.dumps(facts.to_json()), "utf-8")
-    command = [*doctor, "fix", "--print", "--format", "json", "--facts", str(file), *options]
-    ended = subprocess.run(command, env=clean_environ(), capture_output=True, text=True, timeout=60)
-    assert ended.returncode in (0, 1), ended.stderr
-    document: dict[str, Any] = json.loads(ended.stdout)
-    return document
-
-
-def paste(document: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:
-    """Runs the commands of a plan as a person would: pasted into sh. Gives them back."""
-    lines = [quote(step["argv"]) for step in document["steps"] if step["argv"]]
-    for line in lines:
-        ended = subprocess.run(
-            ["sh", "-ec", line], env=clean_environ(environment), capture_output=True, text=True, timeout=300
-        )
-        assert ended.returncode == 0, f"{line}\n{ended.stdout}\n{ended.stderr}"
-    return lines
+    return stock(wheel_index)
 
 
 def test_a_cpu_build_is_really_replaced(doctor: Doctor, index: WheelIndex, venv_with: MakeVenv, tmp_path: Any) -> None:
