@@ -90,7 +90,11 @@ def compare(matrix: Matrix, report: Mapping[str, Any]) -> list[Disagreement]:
             found.append(Disagreement(wheel["torch"], wheel["platform"], "the release", "missing", "there"))
             continue
         found += compare_wheel(release, wheel)
+    there = {(wheel["torch"], wheel["platform"]) for wheel in report["wheels"]}
     for release in matrix.torch_releases():
+        for platform in release.default:
+            if (release.version, platform) not in there:
+                found.append(Disagreement(release.version, platform, "default variant", release.default[platform], ""))
         tables = [wheel for wheel in report["wheels"] if wheel["torch"] == release.version and wheel.get("announced")]
         if tables:
             found += compare_table(release, tables[0]["announced"])
@@ -124,6 +128,8 @@ def compare_wheel(release: TorchRelease, wheel: Mapping[str, Any]) -> Iterator[D
     yield from differs("ptx", " ".join(build.ptx), " ".join(wheel["ptx"]))
     if wheel["sass"]:
         yield from differs("verified_in_binary", build.verified, True)
+    elif build.verified:
+        yield Disagreement(release.version, platform, "verified_in_binary", "True", "no GPU list")
     if wheel.get("code"):
         # What the code itself has: the wheel's own list must be true before ours can be.
         yield from differs("sass", " ".join(f"sm_{target}" for target in build.sass), " ".join(wheel["code"]["sass"]))
