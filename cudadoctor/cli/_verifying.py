@@ -84,15 +84,11 @@ def _files(folder: str) -> list[str]:
 
 def _placed(text: str) -> Finding:
     """A sentence such as "torch/2.6: release 2.6.0: ..." as its file and the rest."""
-    import re
-
     from cudadoctor.matrix.schema import TABLES
 
     name, colon, rest = text.partition(": ")
-    if not colon or name.partition("/")[0] not in ("meta", *TABLES):
-        return None, text
-    minor = re.match(r"torch (\d+\.\d+)\.", rest) if name == "torch" else None
-    return f"{name}/{minor.group(1)}.toml" if minor else f"{name}.toml", rest
+    known = bool(colon) and name.partition("/")[0] in ("meta", *TABLES)
+    return (f"{name}.toml", rest) if known else (None, text)
 
 
 def _data(matrix: Matrix) -> Data:

@@ -36,11 +36,19 @@ def violations(section: Callable[[str], dict[str, Any]]) -> list[str]:
         return found
     try:
         matrix = Matrix(section)
-        for rule in _RULES:
-            found += rule(matrix)
+        for file, rule in _RULES:
+            found += (_placed(file, sentence) for sentence in rule(matrix))
     except MatrixError as error:
         found.append(str(error))
     return found
+
+
+def _placed(file: str, sentence: str) -> str:
+    """The sentence behind the name of the file whose row it names, as a fault of a column has it."""
+    minor = re.match(r"torch (\d+\.\d+)\.", sentence) if file == "torch" else None
+    if minor:
+        file += f"/{minor.group(1)}"
+    return f"{file}: {sentence}" if file and not sentence.startswith(f"{file}/") else sentence
 
 
 def _columns(name: str, data: Mapping[str, Any]) -> Iterator[str]:
@@ -457,21 +465,22 @@ def _compilers(matrix: Matrix) -> Iterator[str]:
             yield f"host compilers of {row['cuda']}: the oldest MSVC is newer than the newest"
 
 
-_RULES: tuple[Callable[[Matrix], Iterator[str]], ...] = (
-    _dates,
-    _floors,
-    _toolkits,
-    _branches,
-    _newer_serves_no_worse,
-    _dropped_gpus,
-    _compats,
-    _architectures,
-    _gpus,
-    _chips,
-    _torch_releases,
-    _torch_builds,
-    _packages,
-    _compilers,
+# Each with the file that it is about; the first names its files itself.
+_RULES: tuple[tuple[str, Callable[[Matrix], Iterator[str]]], ...] = (
+    ("", _dates),
+    ("cuda_toolkits", _floors),
+    ("cuda_toolkits", _toolkits),
+    ("driver_branches", _branches),
+    ("driver_branches", _newer_serves_no_worse),
+    ("architectures", _dropped_gpus),
+    ("forward_compat", _compats),
+    ("architectures", _architectures),
+    ("gpus", _gpus),
+    ("pci_chips", _chips),
+    ("torch", _torch_releases),
+    ("torch", _torch_builds),
+    ("frameworks", _packages),
+    ("host_compilers", _compilers),
 )
 
 
