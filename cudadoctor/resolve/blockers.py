@@ -117,6 +117,8 @@ def _wording(by: str, build: Build, need: Need, matrix: Matrix) -> tuple[Optiona
         python = nearest_python(need.python, build.pythons)
         return python, _python_words(python, need)
     if by == BY_GLIBC:
+        if build.glibc_below is not None and (numbers(need.glibc or "") or ()) >= (numbers(build.glibc_below) or ()):
+            return None, f"a system with a glibc before {build.glibc_below}"
         return build.glibc, f"a system with glibc {build.glibc} or newer"
     if by == BY_PLATFORM:
         return build.glibc, f"a system with glibc {build.glibc} or newer in place of musl"

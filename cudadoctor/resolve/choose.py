@@ -19,6 +19,7 @@ from cudadoctor.resolve.drivers import (
     modules_clash,
     names,
 )
+from cudadoctor.resolve.frameworks import frameworks
 from cudadoctor.resolve.judge import Judged, judge_all
 from cudadoctor.resolve.mixture import are_unlike, each_alone, split
 from cudadoctor.resolve.need import (
@@ -43,6 +44,14 @@ from cudadoctor.resolve.without_gpu import embedded, for_cpu, is_embedded, on_je
 
 def resolve(need: Need, matrix: Matrix) -> Resolution:
     """Which build this need is served by. Pure; the same need and matrix always give the same answer."""
+    found = _torch(need, matrix)
+    if not need.partners:
+        return found
+    driver = driver_for(need, matrix)[0]
+    return found._replace(frameworks=frameworks(need, matrix, driver, found.choice.cuda if found.choice else None))
+
+
+def _torch(need: Need, matrix: Matrix) -> Resolution:
     if need.variant == CPU or need.gpu_state == NONE:
         return for_cpu(need, matrix)
     if need.jetson and not need.gpus:
@@ -71,7 +80,7 @@ def _for_what_is_driven(need: Need, matrix: Matrix, apart: str) -> Resolution:
     if need.driver is None or need.driver_state != WORKS or not driven or len(driven) == len(need.gpus):
         objection = Objection(BY_GPU, apart)
         return Resolution(None, reasons=(apart, *each_alone(need, matrix)), objections=(objection,), drivers=drivers)
-    found = resolve(need._replace(gpus=driven), matrix)
+    found = _torch(need._replace(gpus=driven), matrix)
     idle = tuple(gpu for gpu in need.gpus if gpu not in driven)
     line = f"{names(idle)}: left idle; {apart}"
     choice = found.choice

@@ -25,14 +25,17 @@ class Partner(NamedTuple):
     def asked(self) -> str:
         return self.name + self.specifier
 
-    def release(self, build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> Optional[Release]:
-        """Its newest known release that goes with `build` and the Python."""
+    def release(
+        self, build: Build, torch: TorchRelease, need: Need, matrix: Matrix, with_companions: bool = True
+    ) -> Optional[Release]:
+        """Its newest known release that goes with `build` and the Python, and whose companions come in that build."""
         for row in releases(self.name, matrix):
             if (
                 _takes(row, build)
                 and self._is_asked(row)
                 and _has_python(row, need)
-                and _missing(row, build, torch, matrix) is None
+                and not (with_companions and _missing(row, build, torch, matrix))
+                and self._unfit((build.cuda or "").partition(".")[0], need, matrix) is None
             ):
                 return row
         return None
@@ -40,8 +43,9 @@ class Partner(NamedTuple):
     def refusal(self, build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> str:
         """Why no release goes with `build`."""
         rows = [row for row in releases(self.name, matrix) if self._is_asked(row)]
-        if not rows:
-            return f"no {self.asked} is known"
+        hopeless = self._unfit(None, need, matrix)
+        if hopeless is not None or not rows:
+            return hopeless or f"no {self.asked} is known"
         with_torch = [row for row in rows if satisfies(build.torch, row.torch)]
         if not with_torch:
             return f"no known {self.asked} takes torch {build.torch}; {rows[0].version} wants torch{rows[0].torch}"
@@ -52,8 +56,28 @@ class Partner(NamedTuple):
         row = next((row for row in with_cuda if _has_python(row, need)), None)
         if row is None:
             return f"{self.name} {with_cuda[0].version} wants Python {_python(with_cuda[0])}, this is {need.python}"
+        unfit = self._unfit((build.cuda or "").partition(".")[0], need, matrix)
+        if unfit is not None:
+            return unfit
         missing = _missing(row, build, torch, matrix)
         return f"{self.name} {row.version} wants {missing}, of which no build for {build.variant} was seen"
+
+    def _unfit(self, cuda: Optional[str], need: Need, matrix: Matrix) -> Optional[str]:
+        """What the package itself cannot do on this machine with that CUDA major (None: with any), whatever its
+        release."""
+        row = matrix.framework(self.name)
+        if row is None:
+            return None
+        if row.platforms and need.platform not in row.platforms:
+            if need.platform.startswith("windows") and row.windows == "wsl":
+                return f"{row.name} uses the GPU on Windows only inside WSL"
+            return f"{row.name} has no wheels with CUDA for {need.platform}"
+        known = [row.capability.get(cuda)] if cuda is not None else list(row.capability.values())
+        lowest = min((found for found in known if found is not None), key=lambda text: numbers(text) or (), default="")
+        for gpu in need.gpus:
+            if gpu.capability is not None and (numbers(gpu.capability) or ()) < (numbers(lowest) or ()):
+                return f"{row.name} wants compute capability {lowest} or newer, {gpu.label} has {gpu.capability}"
+        return None
 
     def _is_asked(self, row: Release) -> bool:
         return not self.specifier or bool(satisfies(row.version, self.specifier))
@@ -97,7 +121,7 @@ def _has_cuda(known: tuple[str, ...], cuda: str) -> bool:
 
 
 def _python(row: Release) -> str:
-    return getattr(row, "python", None) or ""
+    return row.python or ""
 
 
 def _has_python(row: Release, need: Need) -> bool:
@@ -136,8 +160,8 @@ def moves(build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> tupl
 def _move(pin: Pin, build: Build, torch: TorchRelease, need: Need, matrix: Matrix) -> Move:
     reason = refusal(pin, build)
     # As little change as can be: the same release for another build, else the newest that goes with it.
-    same = Partner(pin.package, f"=={pin.version}").release(build, torch, need, matrix)
-    release = same or Partner(pin.package, "").release(build, torch, need, matrix)
+    same = Partner(pin.package, f"=={pin.version}").release(build, torch, need, matrix, with_companions=False)
+    release = same or Partner(pin.package, "").release(build, torch, need, matrix, with_companions=False)
     if release is not None:
         have, to = _release_of(pin.version), _release_of(release.version)
         direction = REBUILD if release.version == pin.version else DOWN if to < have else UP

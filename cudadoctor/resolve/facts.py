@@ -27,6 +27,9 @@ from cudadoctor.resolve.need import (
     Resolution,
 )
 
+# What comes and goes with torch binds nothing: torch wants one triton, not the other way round.
+_WITH_TORCH = ("torch", *COMPANIONS, "triton")
+
 
 def need(case: Case) -> Need:
     """What torch has to be on this machine, in this environment, changed as little as may be."""
@@ -112,7 +115,7 @@ def _pins(case: Case) -> tuple[Pin, ...]:
     present = _installed(case)
     for package in sorted({name.rpartition(".")[0] for name in case.facts.under("package")}):
         version = case.value(f"package.{package}.version")
-        if isinstance(version, str) and package not in ("torch", *COMPANIONS):
+        if isinstance(version, str) and package not in _WITH_TORCH:
             found += _pins_of(case, package, split_local(version).public, present)
     return tuple(found)
 

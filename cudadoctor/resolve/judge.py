@@ -50,6 +50,7 @@ class Candidate(NamedTuple):
     release: TorchRelease
     key: tuple[Numbers, Numbers]
     glibc: Optional[Numbers]
+    glibc_below: Optional[Numbers]
 
 
 def candidates(matrix: Matrix, platform: str, cuda: bool) -> tuple[Candidate, ...]:
@@ -62,6 +63,7 @@ def candidates(matrix: Matrix, platform: str, cuda: bool) -> tuple[Candidate, ..
                 release,
                 (numbers(build.torch) or (), numbers(build.cuda or "0") or ()),
                 numbers(build.glibc) if build.glibc else None,
+                numbers(build.glibc_below) if build.glibc_below else None,
             )
             for release in matrix.torch_releases()
             for build in reversed(release.builds(platform))
@@ -91,7 +93,7 @@ class Judged:
         likely: bool,
     ) -> None:
         self.judge = judge
-        self.build, self.release, self.key, _ = candidate
+        self.build, self.release, self.key = candidate[:3]
         self.sides = sides
         self.hard_count = hard_count
         self.unmet = unmet
@@ -177,7 +179,7 @@ class Judge:
         if self._is_musl:
             sides.append(BY_PLATFORM)
             hard += 1
-        elif self._glibc is not None and candidate.glibc is not None and self._glibc < candidate.glibc:
+        elif self._glibc is not None and not _loads(self._glibc, candidate):
             sides.append(BY_GLIBC)
             hard += 1
         unmet = NO_WISH
@@ -254,8 +256,7 @@ class Judge:
             elif by == BY_PLATFORM:
                 yield Objection(by, "this system's C library is musl; torch has wheels for glibc only")
             elif by == BY_GLIBC:
-                reason = f"torch {name(build)} needs glibc {build.glibc} or newer, this is {need.glibc}"
-                yield Objection(by, reason, build.glibc)
+                yield self._glibc_objection(build)
             elif by == BY_REQUEST:
                 if not self._is_asked(build):
                     yield Objection(by, f"torch {build.torch} is not the {need.torch} that was asked for")
@@ -287,7 +288,8 @@ class Judge:
                 yield f"Python: there is a wheel for {tag}"
         if self._is_linux and build.glibc is not None and not {BY_GLIBC, BY_PLATFORM} & set(judged.sides):
             if self._glibc is None:
-                yield f"glibc: needs {build.glibc} or newer"
+                below = f", and is not loaded from {build.glibc_below} on" if build.glibc_below else ""
+                yield f"glibc: needs {build.glibc} or newer{below}"
             else:
                 yield f"glibc: {self.need.glibc} is {build.glibc} or newer"
 
@@ -318,6 +320,15 @@ class Judge:
     def _code(self, build: Build) -> Iterator[tuple[Gpu, Verdict]]:
         return ((gpu, _runs_on(self.matrix, build, gpu.capability or "", self.driver)) for gpu in self.gpus)
 
+    def _glibc_objection(self, build: Build) -> Objection:
+        have = self.need.glibc
+        if build.glibc_below is not None and (self._glibc or ()) >= (numbers(build.glibc_below) or ()):
+            reason = f"glibc from {build.glibc_below} on does not load torch {name(build)}, this is {have}"
+            return Objection(BY_GLIBC, f"{reason}: one of its libraries asks for an executable stack")
+        return Objection(
+            BY_GLIBC, f"torch {name(build)} needs glibc {build.glibc} or newer, this is {have}", build.glibc
+        )
+
     def _no_python(self, build: Build) -> str:
         need = self.need
         if need.implementation != "CPython":
@@ -326,6 +337,11 @@ class Judge:
             return f"this Python is a {need.python_bits}-bit one, torch has 64-bit wheels only"
         has = ", ".join(build.pythons)
         return f"torch {name(build)} has no wheel for Python {need.python_tag}: it has {has}"
+
+
+def _loads(glibc: Numbers, candidate: Candidate) -> bool:
+    oldest, below = candidate.glibc, candidate.glibc_below
+    return (oldest is None or glibc >= oldest) and (below is None or glibc < below)
 
 
 def name(build: Build) -> str:

@@ -11,10 +11,8 @@ from cudadoctor.resolve import dependents
 from cudadoctor.resolve.companions import companion_version
 from cudadoctor.resolve.drivers import driver_needed, driver_words
 from cudadoctor.resolve.judge import SOFT, Judged, name
-from cudadoctor.resolve.need import BY_INDEX, BY_REQUEST, CPU, Choice, Need
+from cudadoctor.resolve.need import BY_INDEX, BY_REQUEST, Choice, Need
 from cudadoctor.resolve.pick import is_inferred, keeps
-
-_SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
 def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
@@ -76,9 +74,8 @@ def _assumes(j: Judged, need: Need, partners: Sequence[tuple[str, Release]]) -> 
     if is_inferred(j):
         yield f"a wheel for Python {need.python_tag}, which was seen for this release, not for this very build"
     for package, row in partners:
-        python = getattr(row, "python", None)
-        if need.python is None and python:
-            yield f"Python {python}, which {package} {row.version} wants"
+        if need.python is None and row.python:
+            yield f"Python {row.python}, which {package} {row.version} wants"
 
 
 def _sources(j: Judged) -> tuple[str, ...]:
@@ -103,11 +100,6 @@ def _why_this(j: Judged, need: Need, judged: Sequence[Judged]) -> Iterator[str]:
                 yield f"not torch {here}: {line}"
         return
     yield from _why_not_newer(j, judged)
-    if j.build.cuda is not None and j.release.default.get(j.build.platform) == CPU:
-        system = _SYSTEMS.get(j.build.platform.partition("-")[0], j.build.platform)
-        if j.build.platform.endswith("aarch64"):
-            system += " on ARM"
-        yield f"not a plain `pip install torch`: of {j.build.torch} that is the CPU build on {system}"
 
 
 def _why_not_newer(j: Judged, judged: Sequence[Judged]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from needs import MATRIX, answer, machine, planned, whole
+from needs import MATRIX, WINDOWS, answer, machine, planned, whole
 
 from cudadoctor.resolve import Installed, Need, Pin
 
@@ -52,19 +52,45 @@ ASKED_FOR = [
     ),
     row(
         "a driver that its CUDA is too new for",
-        planned("RTX 4090", **R550, partners=("vllm",)),
+        planned("RTX 4090", **R550, partners=("vllm>=0.20",)),
         "",
         "vllm 0.33.0 goes with torch 2.14.0+cu130",
         "CUDA 13.x needs driver 580.65.06 or newer on Linux, this is 550.54.14",
         "driver: a driver of 580.65.06 or newer opens 2.14.0+cu130",
-        "request: not asking for vllm opens 2.14.1+cu126",
+        "request: not asking for vllm>=0.20 opens 2.14.1+cu126",
     ),
     row(
-        "a card that none of its torches has code for",
+        "on that driver its last release for the older CUDA",
+        planned("RTX 4090", **R550, partners=("vllm",)),
+        "2.10.0+cu129",
+        "with vllm 0.19.1",
+        "driver: a driver of 580.65.06 or newer opens 2.14.0+cu130",
+    ),
+    row(
+        "a card that it does not serve",
         planned("GTX 1080", **R580, partners=("vllm",)),
         "",
-        "torch 2.14.0+cu130 has no code for GTX 1080 (sm_61)",
+        "vllm wants compute capability 7.0 or newer, GTX 1080 has 6.1",
         "not asking for vllm opens 2.14.1+cu126",
+    ),
+    row(
+        "a card that its torch has no code for",
+        planned("V100", **R580, partners=("sglang>=0.5.22",)),
+        "",
+        "sglang 0.5.23 goes with torch 2.14.1+cu130",
+        "torch 2.14.1+cu130 has no code for V100 (sm_70)",
+    ),
+    row(
+        "a system that it has no wheels for",
+        planned("RTX 4090", driver="581.57", python="3.12", partners=("vllm",), **WINDOWS),
+        "",
+        "vllm uses the GPU on Windows only inside WSL",
+    ),
+    row(
+        "a Python that only an older release takes",
+        planned("RTX 4090", driver="580.95.05", python="3.10", partners=("vllm",)),
+        "2.13.0+cu130",
+        "with vllm 0.31.0",
     ),
     row(
         "beside a torch that it does not take",
@@ -167,7 +193,7 @@ INSTALLED = [
             pins=(Pin("vllm", "0.33.0", "==2.14.0"), Pin("one", "1.0", "==2.9.0"), Pin("two", "2.0", "==2.9.*")),
         ),
         "2.9.0+cu129",
-        "away vllm 0.33.0 to None",
+        "down vllm 0.33.0 to 0.13.0",
     ),
     row(
         "bitsandbytes has no library for CUDA 12.9",

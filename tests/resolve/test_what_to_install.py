@@ -172,10 +172,9 @@ SYSTEMS = [
         f"a Windows driver of 580 or newer opens {NEWEST}",
     ),
     row(
-        "Windows: a plain pip install is the CPU build, and 2.15's wheels were never seen",
+        "Windows: 2.15's wheels were never seen there",
         windows("RTX 4090", driver="581.57"),
         NEWEST_ON_WINDOWS,
-        "not a plain `pip install torch`: of 2.14.1 that is the CPU build on Windows",
         "not torch 2.15.0: its cu132 build was announced, but not seen on an index",
     ),
     row(
@@ -306,6 +305,13 @@ PYTHONS = [
         "2.6.0+cu124",
         "glibc: 2.17 is 2.17 or newer",
         "not torch 2.15.0: its cu132 build needs glibc 2.28 or newer, this is 2.17",
+    ),
+    row(
+        "a glibc that refuses the executable stack which old builds ask for",
+        planned("K80", driver="418.87", python="3.9", glibc="2.42", torch="1.12.1"),
+        "",
+        "glibc from 2.41 on does not load torch 1.12.1+",
+        "this is 2.42: one of its libraries asks for an executable stack",
     ),
     row(
         "CentOS 7 and a card that came later",
