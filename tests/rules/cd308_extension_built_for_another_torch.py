@@ -41,7 +41,7 @@ CASES = [
         severity="error",
         certainty="certain",
         blame="environment",
-        fix="manual",
+        fix="reinstall-package",
     ),
     fails(
         "the release that fits is known",
