@@ -195,6 +195,10 @@ class DriverQuestions(Sections):
             if not counts_as_windows(system) and have == numbers(floor.linux_table):
                 reason = f"NVIDIA gives the R{floor.linux_table} branch as the oldest for CUDA {want[0]}.x"
                 return Verdict("yes", reason, None, None, floor.source)
+            branch = self.branch_of(driver, system)
+            if branch is not None and not counts_as_windows(system) and branch.first_linux == needed:
+                reason = f"driver {driver} is {branch.name}, whose first, {needed}, serves every CUDA {want[0]}.x"
+                return Verdict("yes", reason, None, None, floor.source)
             reason = f"CUDA {want[0]}.x needs driver {needed} on {os_name}; {driver} is too short to tell"
             return Verdict("unknown", reason, needed, None, floor.source)
         row = self.toolkit(".".join(str(part) for part in want[:2])) if len(want) > 1 else None

@@ -51,6 +51,9 @@ WINDOWS = "windows-x86_64"
         ("527.40", "windows", "12.0", "no", "528.33"),
         # Only a branch is given: NVIDIA's own table names the branch.
         ("525", "linux", "12.8", "yes", None),
+        # All of R580 serves CUDA 13; of R525 there were earlier ones than 525.60.13.
+        ("580.65", "linux", "13.2", "yes", None),
+        ("525.60", "linux", "12.8", "unknown", "525.60.13"),
         ("R580", "linux", "13.0", "yes", None),
         ("528", "windows", "12.8", "unknown", "528.33"),
         ("580.95", "linux", "13.0", "yes", None),
