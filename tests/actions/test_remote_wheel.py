@@ -98,7 +98,7 @@ def test_a_connection_that_breaks_once_is_tried_again(server: RangeServer, sessi
         ("portal", "the server gives whole files only, no ranges of them"),
         ("cut off", "the connection failed or broke off"),
         ("no answer", "the server did not answer in time"),
-        ("trickle", "the answer took longer than 1 seconds"),
+        ("trickle", "the answer took longer than 3 seconds"),
         ("no range said", "the server does not say which range it gives"),
         ("size not said", "the server does not say which range it gives"),
         ("elsewhere", "the server gives another range than was asked for"),
@@ -110,8 +110,10 @@ def test_a_server_that_goes_wrong(
     server: RangeServer, session: requests.Session, fault: str, said: str, since: int
 ) -> None:
     server.fault, server.since = fault, since
+    # Only where the fault is slowness may the other answers be judged by the clock, too: then with room for a busy machine.
+    wait, deadline = (2.0 if fault == "no answer" else 30.0), (3.0 if fault == "trickle" else 120.0)
     with pytest.raises(RemoteError) as raised:
-        RemoteWheel(session, server.url(), timeout=(1.0, 0.5), deadline=1.0).read("first")
+        RemoteWheel(session, server.url(), timeout=(10.0, wait), deadline=deadline).read("first")
     assert str(raised.value) == f"{NAME}: {said}"
 
 
