@@ -110,7 +110,7 @@ def test_a_server_that_goes_wrong(
     server: RangeServer, session: requests.Session, fault: str, said: str, since: int
 ) -> None:
     server.fault, server.since = fault, since
-    # Only where the fault is slowness may the other answers be judged by the clock, too: then with room for a busy machine.
+    # Only where slowness is the fault may the other answers be judged by the clock, with room for a busy machine.
     wait, deadline = (2.0 if fault == "no answer" else 30.0), (3.0 if fault == "trickle" else 120.0)
     with pytest.raises(RemoteError) as raised:
         RemoteWheel(session, server.url(), timeout=(10.0, wait), deadline=deadline).read("first")
