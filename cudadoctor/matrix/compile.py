@@ -92,7 +92,8 @@ def shape(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
         for gpu in group.get("gpus", ()):
             number = len(rows)
             rows.append({**shared, **gpu})
-            for text in dict.fromkeys([key(words(gpu["name"])), *(key(words(smi)) for smi in gpu.get("smi", ()))]):
+            names = (gpu["name"], *gpu.get("smi", ()), *gpu.get("also", ()))
+            for text in dict.fromkeys(key(words(name)) for name in names):
                 by_name.setdefault(text, []).append(number)
             for pci in gpu.get("pci", ()):
                 by_pci.setdefault(pci, []).append(number)

@@ -7,6 +7,7 @@ the names themselves are in ``compat/gpus.toml``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Optional
 
 from cudadoctor.model.record import NamedTuple
@@ -14,11 +15,48 @@ from cudadoctor.model.record import NamedTuple
 Words = tuple[str, ...]
 
 # Words that name no product. "Quadro" is not among them: a Quadro RTX 4000 and an RTX 4000 Ada differ.
-_NOISE = frozenset(("nvidia", "corporation", "geforce", "tesla", "gpu", "graphics", "card", "grid", "nvgpu"))
-_MIG = re.compile(r"\s+MIG\s+(\d+g\.\d+gb\S*)\s*\Z", re.IGNORECASE)
-# GRID A100D-10C, NVIDIA A40-48Q, NVIDIA RTX6000-Ada-24Q: the number is the profile's memory, the letter its series.
-_VGPU = re.compile(r"\A(?:GRID|NVIDIA)?\s*(\S.*?)-(\d+[ABCQ])\Z", re.IGNORECASE)
+_NOISE = frozenset(
+    ("nvidia", "corporation", "geforce", "tesla", "gpu", "graphics", "card", "grid", "nvgpu", "dgx", "hgx")
+)
+# Makers and lines of other processors: a number that is left beside one of them is no GPU of NVIDIA's.
+_OTHERS = re.compile(
+    r"(amd|ati|radeon|rx|instinct|firepro|ryzen|epyc|athlon|threadripper|intel|core|xeon|arc|iris|uhd|hd|apple"
+    r"|qualcomm|snapdragon|adreno|arm|mali|google|tpu|gaudi|habana|huawei|ascend|moore|biren|cambricon)\Z"
+)
+# Words that tell products with the same number apart; whoever wrote one meant it.
+_TELLING = re.compile(
+    r"(rtx|gtx|gts|gt|mx|quadro|titan|jetson|ti|super|mobile|maxq|ada|blackwell|generation|pro|sff|embedded|d|\d{4})\Z"
+)
+_MIG = re.compile(r"[\s-]+MIG[\s-]+(\d+g\.\d+gb\S*)\s*\Z", re.IGNORECASE)
+# GRID A100D-10C, NVIDIA A40-48Q, NVIDIA RTX6000-Ada-24Q: the number is the profile's memory, the letter its series;
+# A100-3-20C has a MIG slice behind it.
+_VGPU = re.compile(r"\A(?:GRID|NVIDIA)?\s*(\S.*?)-((?:\d-)?\d+[ABCQ])\Z", re.IGNORECASE)
 _BRACKETS = re.compile(r"\[([^\]]+)\]")
+_MOST_WORDS = 8
+# "2x 4090", "RTX 3090 x4"; "PCIe x1" is a part of a name.
+_COUNT = re.compile(
+    r"\A\s*\d{1,2}\s*[x\u00d7*]\s*(?=[a-z]|\d{4})|(?:(?<=\d)|\s+)[x\u00d7*]\s*(?:[2-9]|1\d)\s*\Z", re.IGNORECASE
+)
+
+# What people glue, shorten or spell in their own way, in the order in which it is undone.
+_SPELLINGS = tuple(
+    (re.compile(pattern), becomes)
+    for pattern, becomes in (
+        (r"\(r\)|\(tm\)", " "),
+        (r"\bgeforce(?=[a-z0-9])", "geforce "),
+        (r"\bwith max-?q design\b|\bmax-?q\b", " maxq "),
+        (r"\blaptop gpu\b|\blaptop\b|\bnotebook\b", " mobile "),
+        (r"\b(rtx|gtx|gt)(a?\d)", r"\1 \2"),
+        (r"\brtx ?pro ?(\d)|\brtx (\d{4}) ?pro\b", r"rtx pro \1\2"),
+        (r"\b(\d{4})m\b", r"\1 mobile"),
+        (r"\b(\d{4})\s*ti\s*s(?:uper)?\b", r"\1 ti super"),
+        (r"\b(\d{4})s(?:uper)?\b", r"\1 super"),
+        (r"(\d)(ti|super)\b", r"\1 \2"),
+        (r"\b(\d{4})d\b", r"\1 d"),
+        (r"\b(\d+)\s*(?:gb|gib|g)\b", r"\1gb"),
+        (r"\bblackwell dc\b", "blackwell server"),
+    )
+)
 
 
 class Asked(NamedTuple):
@@ -33,13 +71,9 @@ class Asked(NamedTuple):
 
 def words(name: str) -> Words:
     """The words of a product name, lower case, without vendor and brand, laptop spellings made one."""
-    text = name.lower().replace("(r)", " ").replace("(tm)", " ")
-    text = re.sub(r"\bwith max-?q design\b|\bmax-?q\b", " maxq ", text)
-    text = re.sub(r"\blaptop gpu\b|\blaptop\b|\bnotebook\b", " mobile ", text)
-    text = re.sub(r"\b(rtx|gtx|gt)(\d)", r"\1 \2", text)
-    text = re.sub(r"(\d)(ti|super)\b", r"\1 \2", text)
-    text = re.sub(r"\b(\d{4})d\b", r"\1 d", text)
-    text = re.sub(r"\b(\d+)\s*(?:gb|gib|g)\b", r"\1gb", text)
+    text = name.lower()
+    for pattern, becomes in _SPELLINGS:
+        text = pattern.sub(becomes, text)
     return tuple(word for word in re.findall(r"[a-z0-9]+", text) if word not in _NOISE)
 
 
@@ -49,6 +83,7 @@ def take_apart(text: str) -> Asked:
     brackets = _BRACKETS.search(text)
     if brackets:  # lspci: "AD102 [GeForce RTX 4090] (rev a1)", "[GeForce RTX 3060 Mobile / Max-Q]"
         text = brackets.group(1).split("/")[0]
+    text = _COUNT.sub("", text)
     found = _MIG.search(text)
     if found:
         mig = found.group(1).lower()
@@ -76,4 +111,28 @@ def key(parts: Words) -> str:
 def contains(row: Words, asked: Words) -> bool:
     """Whether all asked words stand in the row's name, in that order."""
     rest = iter(row)
-    return all(word in rest for word in asked)
+    return all(any(_same(word, have) for have in rest) for word in asked)
+
+
+def _same(asked: str, have: str) -> bool:
+    """The form factor is written with its generation or without: SXM, SXM4."""
+    return asked == have or (asked.startswith("sxm") and have.startswith("sxm") and "sxm" in (asked, have))
+
+
+def is_foreign(asked: Words) -> bool:
+    """Whether the words name a processor of another maker."""
+    return any(_OTHERS.match(word) for word in asked)
+
+
+def parts(asked: Words) -> Iterator[Words]:
+    """What may be the product in a longer text ("ASUS TUF RTX 4090 OC"), the longest first. What is left out says
+    nothing that tells products apart, and the part has a number."""
+    if is_foreign(asked) or len(asked) > _MOST_WORDS:
+        return
+    for length in range(len(asked) - 1, 0, -1):
+        for start in range(len(asked) - length + 1):
+            part = asked[start : start + length]
+            if any(_TELLING.match(word) for word in (*asked[:start], *asked[start + length :])):
+                continue
+            if any(len(re.findall(r"\d", word)) > 1 for word in part):
+                yield part

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Optional
 
 from .sections import Sections, origin
 from .tables import Gpu, GpuMatch
-from .versions import capability, numbers
+from .versions import capability
+
+# "8.9", "sm_89", "sm89", "compute_90a", "CC 8.9", "compute capability 8.9"
+_CAPABILITY = re.compile(
+    r"(?:sm|compute|cc|(?:compute )?capability)[\s_:]*(\d{1,2}\.?\d[af]?)\Z|(\d{1,2}\.\d)\Z", re.IGNORECASE
+)
+# A number that names a product by itself: 4090, A6000, T1000.
+_TELLS = re.compile(r"[a-z]{0,2}\d{3,4}\Z")
 
 
 class ProductQuestions(Sections):
@@ -60,14 +68,14 @@ class ProductQuestions(Sections):
             rows = self._beginning(begin)
             kind = "name" if rows else "none"
             return GpuMatch(text, kind, rows, _shared_capability(rows), (), None, None)
-        lowered = stripped.lower()
-        if lowered.startswith(("sm_", "compute_")) or (numbers(lowered) and "." in lowered):
-            found = capability(lowered)
-            if found is not None:
-                name = f"{found[0]}.{found[1]}"
-                return GpuMatch(text, "capability", (), name, (), None, None)
+        written = _CAPABILITY.match(stripped)
+        found = capability(written.group(1) or written.group(2)) if written else None
+        if found is not None:
+            return GpuMatch(text, "capability", (), f"{found[0]}.{found[1]}", (), None, None)
         asked = take_apart(stripped)
         rows, kind = self._named(asked.words)
+        if rows and "geforce" not in stripped.lower():  # printed names are exact, typed ones are short
+            rows = self._sizes(rows, asked.words) + rows
         if asked.vgpu:  # "GRID RTX6000-4Q" is the Quadro of that name; the later ones spell out their generation
             board, _ = self._named(("quadro", *asked.words))
             rows = board or rows
@@ -79,6 +87,8 @@ class ProductQuestions(Sections):
             known = self._chip_capability(asked.words[0])
             if known is not None:
                 return GpuMatch(text, "chip", (), known, (), None, None)
+        if not rows:
+            rows, kind = self._loosely_named(asked.words)
         if not rows:
             return GpuMatch(text, "none", (), None, self._nearest(stripped), asked.mig, asked.vgpu)
         return GpuMatch(text, kind, rows, _shared_capability(rows), (), asked.mig, asked.vgpu)
@@ -132,6 +142,40 @@ class ProductQuestions(Sections):
         chip = data["by_chip"].get(asked[0])
         return (self._rows(chip), "chip") if chip and len(asked) == 1 else ((), "none")
 
+    def _sizes(self, found: tuple[Gpu, ...], asked: tuple[str, ...]) -> tuple[Gpu, ...]:
+        """Where only a laptop's GPU has just this name (GTX 1060), the cards of that name, which have a size in it."""
+        from .names import key, words
+
+        if "mobile" in asked or not all(row.laptop for row in found):
+            return ()
+        begins = tuple(f"{key(words(smi))} " for row in found for smi in row.smi)
+        by_name = self.raw("gpus")["by_name"]
+        more = (rows for name, rows in by_name.items() if name.startswith(begins) and name.endswith("gb"))
+        cards = self._rows(sorted({number for rows in more for number in rows}))
+        return tuple(row for row in cards if not row.laptop)
+
+    def _loosely_named(self, asked: tuple[str, ...]) -> tuple[tuple[Gpu, ...], str]:
+        """A product without the letters that end its name (K20 of K20c, K20m and K20X), or within a longer text."""
+        from .names import parts
+
+        by_name = self.raw("gpus")["by_name"]
+        if len(asked) == 1 and asked[0][-1].isdigit():
+            found = sorted(
+                {
+                    number
+                    for name, rows in by_name.items()
+                    if name.startswith(asked[0]) and name[len(asked[0]) :].isalpha() and len(name) - len(asked[0]) < 3
+                    for number in rows
+                }
+            )
+            if found:
+                return self._rows(found), "name"
+        for part in parts(asked):
+            rows, kind = self._named(part)
+            if rows:
+                return rows, kind
+        return (), "none"
+
     def _chip_capability(self, name: str) -> Optional[str]:
         """The compute capability of a chip by its code name, "GK104": also of chips whose products are not listed."""
         for row in self.raw("pci_chips")["chip"]:
@@ -153,12 +197,19 @@ class ProductQuestions(Sections):
         """Of products that share a printed name, first those that have it as their own."""
         from .names import words
 
-        return tuple(sorted(rows, key=lambda row: words(row.name) != asked))
+        return tuple(sorted(rows, key=lambda row: (words(row.name) != asked, row.laptop)))
 
     def _nearest(self, text: str) -> tuple[str, ...]:
+        """Up to three names that may have been meant: first those with the same number, then those that look alike."""
         from difflib import get_close_matches
 
+        from .names import is_foreign, words
+
+        asked = words(text)
+        if is_foreign(asked):
+            return ()
         rows = self.raw("gpus")["rows"]
+        same = [row["name"] for row in rows if set(words(row["name"])) & {word for word in asked if _TELLS.match(word)}]
         plain = {row["name"].lower(): row["name"] for row in rows}
         brand = ("geforce ", "nvidia ", "tesla ")
         for row in rows:
@@ -172,7 +223,8 @@ class ProductQuestions(Sections):
         for line in ("rtx ", "gtx "):  # "4095" looks like "4090" only when the line is there
             plain.update({name[len(line) :]: full for name, full in plain.items() if name.startswith(line)})
         found = get_close_matches(wanted.strip(), list(plain), n=6, cutoff=0.6)
-        return tuple(dict.fromkeys(plain[name] for name in found))[:3]
+        same.sort(key=len)  # the plain product before its variants
+        return tuple(dict.fromkeys((*same[:2], *(plain[name] for name in found))))[:3]
 
 
 def _shared_capability(rows: tuple[Gpu, ...]) -> Optional[str]:

@@ -393,6 +393,7 @@ GPU_COLUMNS: dict[str, Column] = {
     "tflops": _c(_number, "TFLOPS"),
     "released": _c(_date, "a date"),
     "smi": _c(_list_of(_text), "names"),
+    "also": _c(_list_of(_text), "names"),
     "pci": _c(_list_of(_matches(_PCI)), "PCI device ids, upper case"),
     "min_driver": _c(_branch, "a branch like R580"),
     "min_driver_bound": _c(_one_of("exact", "at-least", "at-most"), "exact, at-least or at-most"),
