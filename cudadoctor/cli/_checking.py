@@ -31,6 +31,8 @@ def check(
     from cudadoctor.render.formats import load, render
 
     reading.advance()
+    if chosen.is_live:
+        _private.load()
     load(form)
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
     view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, style, reading)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Optional
 
 from cudadoctor import __version__
@@ -48,6 +49,9 @@ def view_of(
         matrix = load_matrix()
         load_rules(selected, reading.advance)
         matrix.torch_versions()  # reads the section that nearly every verdict needs
+        if reading.advance():
+            # A healthy machine needs no plan, and most that are checked are not healthy.
+            import_module("cudadoctor.plan.cure")
     except MatrixError as error:
         reading.stop()
         raise InputError(str(error)) from None

@@ -38,17 +38,14 @@ class Machine(NamedTuple):
         return self.is_live and not self.assume
 
 
-def _nothing() -> None:
-    pass
-
-
 class Reading(NamedTuple):
     """Facts that are being read: `facts()` waits for them, `stop()` leaves them be. `advance()` takes what is there by
-    now and starts what can be started; it never waits, and is called between whatever else is done meanwhile."""
+    now and starts what can be started; it never waits, is called between whatever else is done meanwhile, and says
+    whether there is still time for more."""
 
     facts: Callable[[], Facts]
-    stop: Callable[[], None] = _nothing
-    advance: Callable[[], None] = _nothing
+    stop: Callable[[], None] = lambda: None
+    advance: Callable[[], bool] = lambda: False
 
 
 def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:

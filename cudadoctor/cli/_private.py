@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from cudadoctor.system import Redactor
 
 
+def load() -> None:
+    """Imports what is needed here, ahead of its use."""
+    from cudadoctor.system import redact  # noqa: F401
+
+
 def _redactor() -> Redactor:
     from functools import lru_cache
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from cudadoctor.model.record import NamedTuple
 
@@ -291,13 +291,17 @@ class Variant(NamedTuple):
     name: str
     cuda: Optional[str]
     index_url: str
-    builds: tuple[Build, ...]
+    platforms: tuple[str, ...]
+    build_at: Callable[[int], Build]
+    """Gives the build for the platform at that place. It is made when it is asked for: who judges a machine asks for
+    its own platform alone, and there are some seven hundred builds."""
+
+    @property
+    def builds(self) -> tuple[Build, ...]:
+        return tuple(map(self.build_at, range(len(self.platforms))))
 
     def build(self, platform: str) -> Optional[Build]:
-        for build in self.builds:
-            if build.platform == platform:
-                return build
-        return None
+        return self.build_at(self.platforms.index(platform)) if platform in self.platforms else None
 
 
 class TorchRelease(NamedTuple):

@@ -78,47 +78,21 @@ class TorchQuestions(Sections):
 
     def _make_release(self, data: Mapping[str, Any], row: Mapping[str, Any]) -> TorchRelease:
         version = row["version"]
-        builds: dict[str, list[Build]] = {}
+        items: dict[str, list[Mapping[str, Any]]] = {}
         for item in row["builds"]:
-            variant, platform = item["variant"], item["platform"]
-            listed, checked = origin(data, item, "listed")
-            archs = origin(data, item, "archs")[0] if "archs" in item else listed
-            default = row["default"].get(platform) == variant
-            local: Optional[str] = variant
-            if item.get("no_local_version") or (variant == "cpu" and platform not in _LOCAL_CPU):
-                local = None
-            builds.setdefault(variant, []).append(
-                Build(
-                    version,
-                    variant,
-                    cuda_of_variant(variant),
-                    platform,
-                    tuple(item["pythons"].split(" ")),
-                    tuple(item["pythons_inferred"].split(" ")) if "pythons_inferred" in item else (),
-                    item.get("glibc", row["glibc"].get(platform)),
-                    item.get("cxx11_abi", row["cxx11_abi"]) if platform.startswith("linux") else None,
-                    tuple(item["sass"].split(" ")) if "sass" in item else (),
-                    tuple(item["ptx"].split(" ")) if "ptx" in item else (),
-                    tuple(item["disputed"].split(" ")) if "disputed" in item else (),
-                    bool(item.get("seen", True)),
-                    bool(item.get("guessed", False)),
-                    bool(item.get("archs_guessed", False)),
-                    bool(item.get("verified_in_binary", False)),
-                    default,
-                    self.index_url(variant),
-                    local,
-                    listed,
-                    archs,
-                    checked,
-                    item.get("download_mib"),
-                    tuple(item["pythons_index_only"].split(" ")) if "pythons_index_only" in item else (),
-                    item.get("glibc_below"),
-                )
-            )
-        names = sorted(builds, key=lambda name: numbers(cuda_of_variant(name) or "0") or ())
-        variants = tuple(
-            Variant(version, name, cuda_of_variant(name), self.index_url(name), tuple(builds[name])) for name in names
-        )
+            items.setdefault(item["variant"], []).append(item)
+
+        def variant(name: str) -> Variant:
+            platforms = tuple(item["platform"] for item in items[name])
+
+            def build_at(place: int) -> Build:
+                name_of_it = f"build {version} {name} {place}"
+                return self.once(name_of_it, lambda: self._make_build(data, row, items[name][place]))
+
+            return Variant(version, name, cuda_of_variant(name), self.index_url(name), platforms, build_at)
+
+        names = sorted(items, key=lambda name: numbers(cuda_of_variant(name) or "0") or ())
+        variants = tuple(map(variant, names))
         return TorchRelease(
             version,
             row["date"],
@@ -131,6 +105,40 @@ class TorchQuestions(Sections):
             variants,
             row.get("note"),
             *origin(data, row),
+        )
+
+    def _make_build(self, data: Mapping[str, Any], row: Mapping[str, Any], item: Mapping[str, Any]) -> Build:
+        variant, platform = item["variant"], item["platform"]
+        listed, checked = origin(data, item, "listed")
+        archs = origin(data, item, "archs")[0] if "archs" in item else listed
+        local: Optional[str] = variant
+        if item.get("no_local_version") or (variant == "cpu" and platform not in _LOCAL_CPU):
+            local = None
+        return Build(
+            row["version"],
+            variant,
+            cuda_of_variant(variant),
+            platform,
+            tuple(item["pythons"].split(" ")),
+            tuple(item["pythons_inferred"].split(" ")) if "pythons_inferred" in item else (),
+            item.get("glibc", row["glibc"].get(platform)),
+            item.get("cxx11_abi", row["cxx11_abi"]) if platform.startswith("linux") else None,
+            tuple(item["sass"].split(" ")) if "sass" in item else (),
+            tuple(item["ptx"].split(" ")) if "ptx" in item else (),
+            tuple(item["disputed"].split(" ")) if "disputed" in item else (),
+            bool(item.get("seen", True)),
+            bool(item.get("guessed", False)),
+            bool(item.get("archs_guessed", False)),
+            bool(item.get("verified_in_binary", False)),
+            row["default"].get(platform) == variant,
+            self.index_url(variant),
+            local,
+            listed,
+            archs,
+            checked,
+            item.get("download_mib"),
+            tuple(item["pythons_index_only"].split(" ")) if "pythons_index_only" in item else (),
+            item.get("glibc_below"),
         )
 
     def companions(self, torch: str) -> Mapping[str, str]:

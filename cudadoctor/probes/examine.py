@@ -128,11 +128,15 @@ class Examination:
             self._result = self._all()
         return self._result
 
-    def advance(self) -> None:
-        """Takes what has been found so far, and starts what can be started by now. Never waits."""
-        if self._worker is not None and self._result is None:
-            while (finished := self._worker.next(0.0)) is not None:
-                self._digest(finished)
+    def advance(self) -> bool:
+        """Takes what has been found so far, and starts what can be started by now. Never waits. Whether `facts` may
+        have to."""
+        if self._worker is None or self._result is not None:
+            return False
+        while (finished := self._worker.next(0.0)) is not None:
+            self._digest(finished)
+        is_asked = self._begun is not None and (self._begun.nvml is not None or self._begun.smi is not None)
+        return is_asked or not self._worker.is_done
 
     def close(self) -> None:
         """Breaks the examination off, where nobody will ask for its facts."""

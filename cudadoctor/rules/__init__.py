@@ -36,7 +36,7 @@ def rule_module(rule_id: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{rule_files()[rule_id]}")
 
 
-def load_rules(only: Iterable[str] | None = None, meanwhile: Callable[[], None] | None = None) -> None:
+def load_rules(only: Iterable[str] | None = None, meanwhile: Callable[[], object] | None = None) -> None:
     """Imports the rules (or `only` these ids) ahead of their use, and calls `meanwhile` now and then. A rule that does
     not import is left for `diagnose`, where that is its own result."""
     for number, rule_id in enumerate(rule_files() if only is None else only):

@@ -93,6 +93,11 @@ class Worker:
             if finished is not None:
                 yield finished
 
+    @property
+    def is_done(self) -> bool:
+        """Whether every task has ended, and `next` has said so."""
+        return self._next >= len(self._tasks)
+
     def next(self, wait: float = 1e9) -> Optional[Finished]:
         """The next task that ended, or None when none did within `wait` seconds (or all have ended)."""
         if self._next >= len(self._tasks):

@@ -67,7 +67,7 @@ def test_a_home_that_names_nobody_stays_as_it_is(shown: View, monkeypatch: pytes
 def test_facts_of_this_machine_are_private_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = Facts({"python.executable": known("/home/carlax/bin/python", "/home/carlax/pyvenv.cfg")})
     monkeypatch.setenv("USER", "carlax")
-    examined = SimpleNamespace(facts=lambda: facts, close=lambda: None, advance=lambda: None)
+    examined = SimpleNamespace(facts=lambda: facts, close=lambda: None, advance=lambda: False)
     monkeypatch.setattr("cudadoctor.probes.examine.begin", lambda system: examined)
     written = run("facts")
     assert written.exit == 0 and "carlax" not in written.out
