@@ -46,7 +46,7 @@ finally:
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = [name for name in done.stdout.split() if name.startswith("cudadoctor.")]
-    assert loaded == ["cudadoctor.cli", "cudadoctor.cli._group"]
+    assert loaded == ["cudadoctor.bundle", "cudadoctor.cli", "cudadoctor.cli._group"]
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
