@@ -16,7 +16,7 @@ from cudadoctor.plan import validate
 from cudadoctor.plan.index import Index
 from cudadoctor.plan.online import settled
 from cudadoctor.plan.plan import Options
-from cudadoctor.plan.shell import quote, shell_of
+from cudadoctor.plan.shell import POSIX, quote, shell_of
 from cudadoctor.resolve import Need, Resolution, need, resolution, resolve
 from cudadoctor.resolve.judge import torch_specifier
 
@@ -79,6 +79,10 @@ class Context:
     def text(self, argv: Sequence[str]) -> str:
         """A command inside a sentence."""
         return quote(argv, self.shell, home=True)
+
+    def one_line(self, commands: Sequence[str]) -> str:
+        """Commands after one another; in sh each only if the one before it went well."""
+        return (" && " if self.shell == POSIX else "; ").join(commands)
 
     @property
     def distribution(self) -> Optional[Distribution]:

@@ -11,6 +11,9 @@ from cudadoctor.plan import validate
 
 VARIANT = "{variant}"
 
+# Packages that are built for a variant of torch and lie beside it there; what PyPI has of them is one variant's.
+ON_TORCHS_INDEX = ("torchvision", "torchaudio", "torchcodec", "xformers")
+
 
 class Index(NamedTuple):
     """One variant's wheels. `url` has a page for each project below it (`URL/torch/`), or is itself the page that lists

@@ -5,24 +5,33 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.matrix import Matrix, TorchRelease, numbers
+from cudadoctor.matrix.installers import BaseImage, CondaBuild
 from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.versions import satisfies
 from cudadoctor.plan.context import index_of
-from cudadoctor.plan.index import Index
+from cudadoctor.plan.index import ON_TORCHS_INDEX, Index
 from cudadoctor.plan.plan import Options
 from cudadoctor.resolve import Choice, Need, Resolution
+from cudadoctor.resolve.judge import torch_specifier
+from cudadoctor.resolve.need import BROKEN
+from cudadoctor.resolve.need import NONE as ABSENT
 
 _PLATFORM_WORDS = {
     "linux-x86_64": "sys_platform == 'linux' and platform_machine == 'x86_64'",
     "linux-aarch64": "sys_platform == 'linux' and platform_machine == 'aarch64'",
     "windows-x86_64": "sys_platform == 'win32'",
 }
+# Come as source, and are compiled for the torch that is there.
+COMPILED = ("flash-attn", "transformer-engine", "deepspeed")
 MACOS = ("macos-arm64", "macos-x86_64")
 
 
 class Recipe(NamedTuple):
-    """`pins` and `extras` (from PyPI) are what is installed; `python` is the Python that it is for, picked among the
+    """`pins` lie on the index at `source`, `extras` on PyPI; `python` is the Python that it is for, picked among the
     choice's where nobody named one; `elsewhere` are the pins for macOS, empty where that release has no wheel for it;
-    `has_windows`: the same build is there for Windows too; `need`: the machine."""
+    `platforms` are those on which the same build exists. `conda`: the CUDA build of conda-forge that serves the machine
+    best (None: none is known). `image`: a container image to build on, `variables` what it has to set for the GPUs.
+    `override`: what CONDA_OVERRIDE_CUDA says where the driver is not at hand. `need`: the machine."""
 
     choice: Choice
     source: Index
@@ -33,6 +42,14 @@ class Recipe(NamedTuple):
     elsewhere: tuple[str, ...]
     platforms: tuple[str, ...]
     need: Need
+    conda: Optional[CondaBuild] = None
+    override: Optional[str] = None
+    image: Optional[BaseImage] = None
+    variables: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_free_threaded(self) -> bool:
+        return bool(self.choice.python and self.choice.python.endswith("t"))
 
     @property
     def marker(self) -> str:
@@ -63,28 +80,95 @@ def recipe(found: Resolution, need: Need, matrix: Matrix, options: Options) -> O
     if choice is None:
         return None
     release = matrix.torch_release(choice.torch)
-    platforms = _platforms(release, choice)
+    python = (choice.python or _usual(_pythons(choice, matrix))).rstrip("t")
+    partners = [(name, f"{name}=={version}") for name, version in choice.partners]
+    image = _image(choice, python, matrix)
     return Recipe(
         choice,
         index_of(choice.variant, matrix, options),
-        choice.requirements,
+        (*choice.requirements, *(pin for name, pin in partners if name in ON_TORCHS_INDEX)),
         (
-            *(f"{name}=={version}" for name, version in choice.partners),
+            *(pin for name, pin in partners if name not in ON_TORCHS_INDEX),
             *(item.requirement for item in found.frameworks if item.requirement is not None),
         ),
-        (choice.python or _usual(choice.pythons)).rstrip("t"),
+        python,
         choice.python is not None,
         _on_macos(release, choice),
-        platforms,
+        _platforms(release, choice),
         need,
+        conda_build(choice, need, matrix),
+        _override(need, matrix),
+        image,
+        _variables(image, choice, matrix),
     )
+
+
+def conda_build(choice: Choice, need: Need, matrix: Matrix) -> Optional[CondaBuild]:
+    """Of conda-forge's CUDA builds that surely run on this machine the one of the chosen release, else the newest."""
+    if choice.cuda is None or not need.gpus:
+        return None
+    builds = matrix.conda_builds_for(
+        {gpu.capability for gpu in need.gpus if gpu.capability},
+        need.platform,
+        driver=need.driver if need.driver_state not in (BROKEN, ABSENT) else None,
+        system=need.numbering,
+        python=need.python_tag,
+        glibc=need.glibc,
+        tegra=need.jetson,
+    )
+    asked = torch_specifier(need.torch)
+    fitting = [build for build in builds if not asked or satisfies(build.torch, asked)]
+    same = [build for build in fitting if numbers(build.torch) == numbers(choice.torch)]
+    return next(iter(same or fitting), None)
+
+
+def _override(need: Need, matrix: Matrix) -> Optional[str]:
+    """The CUDA version that the machine's driver shows, which is what conda asks for."""
+    branch = matrix.branch_of(need.driver, need.numbering) if need.driver is not None else None
+    return None if branch is None or branch.guessed else branch.cuda
+
+
+def _image(choice: Choice, python: str, matrix: Matrix) -> Optional[BaseImage]:
+    """A container is Linux, whatever runs it."""
+    platform = choice.platform if choice.platform.startswith("linux") else "linux-x86_64"
+    release = matrix.torch_release(choice.torch)
+    build = release.build(choice.variant, platform) if release is not None else None
+    glibc = build.glibc if build is not None else None
+    compiled = [name for name, _ in choice.partners if _is_compiled(name, matrix)]
+    if compiled and choice.cuda is not None:
+        image = matrix.cuda_image(choice.cuda, platform, "devel", glibc)
+        # Its own Python is the only one there.
+        if image is not None and python in image.image.pythons:
+            return image
+    newest = matrix.python_image(python, platform, glibc)
+    if newest is None or glibc in matrix.glibc_floors(platform)[:1]:
+        return newest
+    # An old wheel may ask for an executable stack, which the newest glibc grants to no library.
+    return matrix.python_image(python, platform, glibc, newest.image.glibc) or newest
+
+
+def _is_compiled(name: str, matrix: Matrix) -> bool:
+    """Whether an install of the package wants nvcc: it comes as source, for the torch that is there."""
+    row = matrix.framework(name)
+    return row is not None and row.name in COMPILED
+
+
+def _variables(image: Optional[BaseImage], choice: Choice, matrix: Matrix) -> tuple[tuple[str, str], ...]:
+    if choice.cuda is None or (image is not None and image.image.sets_driver_environment):
+        return ()
+    return tuple(matrix.container_environment().items())
 
 
 def _platforms(release: Optional[TorchRelease], choice: Choice) -> tuple[str, ...]:
     variant = release.variant(choice.variant) if release is not None else None
     if variant is None:
         return (choice.platform,)
-    return tuple(build.platform for build in variant.builds if build.seen and build.platform not in MACOS)
+    return tuple(
+        build.platform
+        for build in variant.builds
+        # CPU wheels for aarch64 have no build in their version.
+        if build.seen and build.platform not in MACOS and build.local == choice.local
+    )
 
 
 def _on_macos(release: Optional[TorchRelease], choice: Choice) -> tuple[str, ...]:
@@ -92,6 +176,17 @@ def _on_macos(release: Optional[TorchRelease], choice: Choice) -> tuple[str, ...
     if release is None or not any(release.build("cpu", platform) for platform in MACOS):
         return ()
     return (f"torch=={choice.torch}", *(f"{name}=={version.partition('+')[0]}" for name, version in choice.companions))
+
+
+def _pythons(choice: Choice, matrix: Matrix) -> tuple[str, ...]:
+    """The Pythons that the choice has wheels for, and that the packages which were asked for beside it take."""
+    pins = [pin for name, version in choice.partners if (pin := matrix.pin(name, version)) is not None and pin.python]
+    fitting = tuple(
+        python
+        for python in choice.pythons
+        if all(satisfies(python.rstrip("t"), pin.python or "") is not False for pin in pins)
+    )
+    return fitting or choice.pythons
 
 
 def _usual(pythons: tuple[str, ...]) -> str:

@@ -22,6 +22,7 @@ _SPECIFIER = re.compile(
     r"(?:[<>=!~]{1,3}\s*)?[0-9][0-9A-Za-z.*+!_-]{0,63}(?:\s*,\s*[<>=!~]{1,3}\s*[0-9][0-9A-Za-z.*+!_-]{0,63}){0,7}\Z"
 )
 _PYTHON = re.compile(r"3\.[0-9]{1,2}\Z")
+_PINNED = re.compile(r"([A-Za-z0-9._-]{1,100})(\[[A-Za-z0-9_, .-]{1,100}\])?==(.+)\Z")
 _CHANNEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,62}\Z")
 _BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.*]{0,99}\Z")
 
@@ -53,6 +54,18 @@ def requirement(text: object) -> str:
     if match is None:
         raise ParseError(f"{str(text)[:60]!r} is not a package with or without versions, and goes into no command")
     return package(match.group(1)) + (specifier(match.group(2).strip()) if match.group(2).strip() else "")
+
+
+def install_word(text: object) -> str:
+    """A pinned requirement with or without extras: "jax[cuda12]==0.12.0"."""
+    match = (
+        re.match(r"([A-Za-z0-9._-]{1,100})(\[[A-Za-z0-9_, .-]{1,100}\])?==(.+)\Z", text)
+        if isinstance(text, str)
+        else None
+    )
+    if match is None:
+        raise ParseError(f"{str(text)[:60]!r} is not a pinned package, and goes into no command")
+    return f"{package(match.group(1))}{match.group(2) or ''}=={version(match.group(3))}"
 
 
 def python_version(text: object) -> str:

@@ -195,8 +195,10 @@ FORMS = [
             "explicit = true",
         ],
     ),
-    ("conda", ["  - python=3.12", "      - torch==2.14.1+cu126"]),
-    ("dockerfile", ["FROM python:3.12-slim"]),
+    ("conda", ["  - conda-forge", "  - python=3.12", "  - torchvision"]),
+    ("dockerfile", ["FROM python:3.12-slim-trixie"]),
+    ("poetry", ['torch = { version = "==2.14.1+cu126", source = "pytorch-cu126" }', 'priority = "explicit"']),
+    ("pixi", ['platforms = ["linux-64"]', 'python = "3.12.*"']),
 ]
 
 

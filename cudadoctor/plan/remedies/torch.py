@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
 
 from cudadoctor.matrix import numbers
 from cudadoctor.parse.versions import split_local
 from cudadoctor.plan import validate
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import BY_HAND, CAREFUL, PACKAGES, REMOVE, SAFE, Draft, draft, listed
+from cudadoctor.plan.index import ON_TORCHS_INDEX, Index
 from cudadoctor.plan.plan import CONDA, UV
+from cudadoctor.plan.recipe import COMPILED
 from cudadoctor.plan.remedies import driver, room, undo
+from cudadoctor.plan.remedies.conda import by_conda
 from cudadoctor.plan.remedies.installer import install, installer, uninstall_argv
 from cudadoctor.plan.remedies.packages import uninstall_package
 from cudadoctor.plan.remedies.python import preparations, use_python, where
 from cudadoctor.plan.remedies.separate import one_environment_each
-from cudadoctor.resolve import COMPANIONS, Choice, Resolution
+from cudadoctor.resolve import COMPANIONS, Choice, Framework, Resolution
 
 BY_DRIVER = "driver"
 BY_PYTHON = "python"
@@ -25,13 +28,17 @@ BY_PYTHON = "python"
 def install_torch(context: Context, torch: str = "", variant: str = "", keep: bool = True) -> list[Draft]:
     """The build that the resolver chooses; where it has none, what would open one."""
     resolution = context.resolved(torch, variant or None, keep)
+    steps = framework_steps(context, resolution.frameworks)
     if resolution.choice is not None:
-        return install_choice(context, resolution.choice)
-    return _without_choice(context, resolution)
+        return [*install_choice(context, resolution.choice), *_moves(context, resolution), *steps]
+    return [*_without_choice(context, resolution), *steps]
 
 
 def install_choice(context: Context, choice: Choice) -> list[Draft]:
     """The steps that put `choice` into the target, whatever lies there now."""
+    from_conda = by_conda(context, choice)
+    if from_conda is not None:
+        return from_conda
     space = room.room_for(context, choice)
     steps = [*room.make_room(context, space), *preparations(context)]
     installed = {} if context.target.is_new else undo.installed(context)
@@ -106,28 +113,101 @@ def make_way(context: Context, choice: Choice, installed: Mapping[str, str]) -> 
 
 
 def _partner_steps(context: Context, choice: Choice) -> list[Draft]:
-    """Packages that were asked for and come from PyPI; they find the torch that they want already there."""
-    if not choice.partners:
-        return []
-    requirements = [checked(f"{name}=={version}") for name, version in choice.partners]
-    names = [name for name, _ in choice.partners]
-    command = install(context, requirements)
+    """Packages that were asked for. They find the torch that they want already there; some lie beside it on its index,
+    the rest on PyPI."""
+    steps = []
+    for index in (context.index(choice.variant), None):
+        wanted = [(name, version) for name, version in choice.partners if (name in ON_TORCHS_INDEX) == bool(index)]
+        if wanted:
+            steps.extend(_partner_step(context, wanted, index))
+    return steps
+
+
+def _partner_step(context: Context, wanted: Sequence[tuple[str, str]], index: Optional[Index]) -> list[Draft]:
+    requirements = [checked(f"{name}=={version}") for name, version in wanted]
+    names = [name for name, _ in wanted]
+    # Compiled for the torch that is there, which a build in isolation does not see.
+    flags = ["--no-build-isolation"] if any(name in COMPILED for name in names) else []
+    command = install(context, requirements, index, flags)
     return [
         *command.first,
         draft(
             PACKAGES + 1,
             "install-" + "-".join(names)[:60],
-            f"Install {listed(f'{name} {version}' for name, version in choice.partners)}",
+            f"Install {listed(f'{name} {version}' for name, version in wanted)}",
             "install",
             command.argv,
             needs=("network",),
             safety=CAREFUL,
-            effect={f"package.{name}.version": version for name, version in choice.partners},
+            effect={f"package.{name}.version": version for name, version in wanted},
             changes=f"adds {', '.join(names)} and what they require to {where(context)}",
             undo=context.text(uninstall_argv(context, names)),
-            instructions="\n".join(command.notes),
+            instructions="\n".join([*_about(context, names), *command.notes]),
         ),
     ]
+
+
+def _about(context: Context, names: Sequence[str]) -> list[str]:
+    """What is known of an install of these packages."""
+    rows = [(name, context.matrix.framework(name)) for name in names]
+    return [f"{name}: {row.note}" for name, row in rows if row is not None and row.note]
+
+
+def _moves(context: Context, resolution: Resolution) -> list[Draft]:
+    """What has to change beside torch: the release that goes with the chosen one."""
+    steps: list[Draft] = []
+    for move in resolution.moves:
+        name = validate.package(move.package)
+        if move.to is None:
+            continue
+        index = context.index(resolution.choice.variant) if resolution.choice and name in ON_TORCHS_INDEX else None
+        flags = [*(["--no-build-isolation"] if name in COMPILED else [])]
+        if move.to == move.have:
+            flags.append("--force-reinstall")
+        command = install(context, [checked(f"{name}=={move.to}")], index, flags)
+        steps.extend(command.first)
+        steps.append(
+            draft(
+                PACKAGES + 2,
+                f"move-{name}",
+                f"Install {name} {move.to} in place of {move.have}",
+                "install",
+                command.argv,
+                needs=("network",),
+                safety=CAREFUL,
+                effect={f"package.{name}.version": move.to},
+                changes=f"replaces {name} {move.have[:40]} in {where(context)}",
+                undo=undo.packages_back(context, [name]),
+                instructions="\n".join([move.reason, *command.notes]),
+            )
+        )
+    return steps
+
+
+def framework_steps(context: Context, frameworks: Sequence[Framework]) -> list[Draft]:
+    """Packages that were asked for and are bound to CUDA, not to torch."""
+    steps: list[Draft] = []
+    for item in frameworks:
+        if item.requirement is None:
+            continue
+        name = validate.package(item.name)
+        command = install(context, [validate.install_word(item.requirement)])
+        steps.extend(command.first)
+        steps.append(
+            draft(
+                PACKAGES + 1,
+                f"install-{name}",
+                f"Install {item.requirement}",
+                "install",
+                command.argv,
+                needs=("network",),
+                safety=CAREFUL,
+                changes=f"adds {name} and what it requires to {where(context)}",
+                undo=context.text(uninstall_argv(context, [name])),
+                instructions="\n".join([*item.reasons, *command.notes]),
+            )
+        )
+    return steps
 
 
 def _same_with_uv(context: Context, choice: Choice) -> str:

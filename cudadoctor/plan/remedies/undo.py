@@ -84,7 +84,7 @@ def _commands(context: Context, choice: Choice, requirements: Sequence[str], her
         pins, index = _pins_back(context, {name: here[name] for name in here if name in names})
         pins += _cuda_pins_back(context, choice)
         commands.append(context.text(install_argv(context, pins, index)))
-    return _one_line(context, commands)
+    return context.one_line(commands)
 
 
 def packages_back(context: Context, names: Sequence[str]) -> str:
@@ -108,7 +108,7 @@ def packages_back(context: Context, names: Sequence[str]) -> str:
         ]
         if rest:
             commands.append(context.text(install_argv(context, rest)))
-        return _one_line(context, commands)
+        return context.one_line(commands)
     except ParseError:
         return f"install {', '.join(f'{name} {version[:40]}' for name, version in versions.items())} again"
 
@@ -120,10 +120,6 @@ def conda_torch_back(context: Context) -> str:
         return context.text(_conda_install(context, here))
     except ParseError:
         return f"conda install the same packages again (pytorch {here['torch'][:40]})"
-
-
-def _one_line(context: Context, commands: Sequence[str]) -> str:
-    return (" && " if context.shell == POSIX else "; ").join(commands)
 
 
 def _pins_back(context: Context, versions: Mapping[str, str]) -> tuple[list[str], Optional[Index]]:

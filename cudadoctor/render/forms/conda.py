@@ -1,26 +1,75 @@
-"""An environment.yml for conda, mamba and micromamba."""
+"""An environment.yml for conda, mamba and micromamba: conda-forge's own build, else pip's inside the environment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cudadoctor.plan.recipe import Recipe
 from cudadoctor.render.forms import heading
 from cudadoctor.render.plan import FixView
 
+FILE = "environment.yml"
+
 
 def lines(view: FixView) -> Iterator[str]:
-    yield from heading(view)
     recipe = view.recipe
     if recipe is None:
+        yield from heading(view)
         return
+    if recipe.choice.cuda is None and not recipe.extras:
+        yield from heading(view, "conda-forge's CPU build.")
+        yield from _environment(recipe, ["pytorch-cpu", *_companions(recipe)])
+    elif recipe.conda is not None and not recipe.extras:
+        build = recipe.conda
+        yield from heading(view, _which(recipe))
+        yield from _how(recipe)
+        yield from _environment(
+            recipe, [f"pytorch-gpu={build.torch}", f"pytorch={build.torch}={build.build}*", *_companions(recipe)]
+        )
+    else:
+        yield from heading(view, _why_pip(recipe))
+        yield from _environment(recipe, ["pip"])
+        yield "  - pip:"
+        option = "--find-links" if recipe.source.flat else "--extra-index-url" if recipe.extras else "--index-url"
+        yield f"      - {option} {recipe.source.url}"
+        for requirement in (*recipe.pins, *recipe.extras):
+            yield f"      - {requirement}"
+
+
+def _environment(recipe: Recipe, packages: list[str]) -> Iterator[str]:
     yield "name: torch"
     yield "channels:"
     yield "  - conda-forge"
+    yield "  - nodefaults"
     yield "dependencies:"
     yield f"  - python={recipe.python}"
-    yield "  - pip"
-    yield "  - pip:"
-    option = "--find-links" if recipe.source.flat else "--extra-index-url" if recipe.extras else "--index-url"
-    yield f"      - {option} {recipe.source.url}"
-    for requirement in (*recipe.pins, *recipe.extras):
-        yield f"      - {requirement}"
+    for package in packages:
+        yield f"  - {package}"
+
+
+def _companions(recipe: Recipe) -> list[str]:
+    """The solver finds the versions that belong to that torch."""
+    return [name for name, _ in recipe.choice.companions]
+
+
+def _which(recipe: Recipe) -> str:
+    build = recipe.conda
+    assert build is not None
+    same = build.torch == recipe.choice.torch
+    newest = "" if same else f"; that is the newest of conda-forge which serves it, pip has {recipe.choice.version}"
+    return f"From conda-forge: torch {build.torch}, built for CUDA {build.cuda}{newest}."
+
+
+def _how(recipe: Recipe) -> Iterator[str]:
+    """How it is made with the driver at hand and without it. Commands stay in one piece."""
+    command = f"conda env create -f {FILE}"
+    yield f"#   {command}"
+    override = recipe.override or (recipe.conda.cuda if recipe.conda is not None else "")
+    yield "# On a machine without that driver, such as a login node:"
+    yield f"#   CONDA_OVERRIDE_CUDA={override} {command}"
+
+
+def _why_pip(recipe: Recipe) -> str:
+    if recipe.extras:
+        return "From pip, as what was asked for beside torch comes from PyPI and wants pip's torch."
+    return "From pip: no CUDA build of conda-forge is known that surely serves this machine."

@@ -15,6 +15,8 @@ def lines(view: FixView) -> Iterator[str]:
         yield from heading(view)
         return
     yield from heading(view, "For a project of your own keep its name and version, and take over the rest.")
+    if recipe.is_free_threaded:
+        yield f"# uv sync --python {recipe.choice.python}"
     name = f"pytorch-{recipe.choice.variant}"
     marker = recipe.marker
     yield "[project]"
@@ -27,8 +29,8 @@ def lines(view: FixView) -> Iterator[str]:
     for pin in recipe.elsewhere:
         yield f"  \"{pin}; sys_platform == 'darwin'\","
     for extra in recipe.extras:
-        # They run on CUDA alone, and would draw in a torch of their own elsewhere.
-        yield f'  "{extra}; {marker}",'
+        # Most have wheels for few systems, and want their own torch on every other.
+        yield f"  \"{extra}; sys_platform == '{'win32' if recipe.system == 'windows' else recipe.system}'\","
     yield "]"
     yield ""
     yield "[tool.uv.sources]"
@@ -45,8 +47,9 @@ def lines(view: FixView) -> Iterator[str]:
 
 
 def _pythons(recipe: Recipe) -> str:
-    """The Pythons that the choice has wheels for, or the one that was asked for."""
-    if recipe.is_python_given:
+    """The Pythons that the choice has wheels for, or the one that was asked for. What else was asked for may be for
+    fewer: then it is one too."""
+    if recipe.is_python_given or recipe.extras:
         major, _, minor = recipe.python.partition(".")
         return f">={recipe.python},<{major}.{int(minor) + 1}"
     plain = [python for python in recipe.choice.pythons if not python.endswith("t")]
