@@ -413,13 +413,16 @@ def _branches(fetcher: Fetcher, upstream: Upstream, present: Mapping[str, Any]) 
 
 
 def _document(fetcher: Fetcher, url: str, parse: Callable[[str], Any]) -> Any:
-    answer = fetcher.get(url)
-    if answer is None:
-        raise FetchError(f"{without_credentials(url)}: it is not there; --without drivers leaves NVIDIA's lists out")
+    leave = "--without drivers leaves NVIDIA's lists out"
     try:
+        answer = fetcher.get(url)
+        if answer is None:
+            raise FetchError(f"{without_credentials(url)}: it is not there")
         return parse(answer.text)
     except ParseError as error:
-        raise FetchError(f"{answer.shown}: {error}") from None
+        raise FetchError(f"{without_credentials(url)}: {error}; {leave}") from None
+    except FetchError as error:
+        raise FetchError(f"{error}; {leave}") from None
 
 
 def _order(text: str) -> tuple[int, ...]:

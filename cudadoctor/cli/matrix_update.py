@@ -42,7 +42,8 @@ def command(
     output: Optional[str],
 ) -> None:
     """Fetch what is newer than the compatibility data: torch builds from PyTorch's index and the default index, drivers
-    from NVIDIA's lists. It goes into your data folder; cudadoctor never does this by itself.
+    from NVIDIA's lists. It goes into your data folder (CUDADOCTOR_DATA names another; empty or "shipped" leaves updates
+    out); cudadoctor never does this by itself.
 
     Exit status: 0 done, or nothing is new; 1 refused: what was fetched would make the data worse; 2 the network or the
     command line.
@@ -74,6 +75,7 @@ def command(
             outcome = update(observed, dry_run=dry_run, now=now)
     except (FetchError, UpdateError, MatrixError) as error:
         raise InputError(str(error).rstrip(".")) from None
-    text = update_json(outcome) if form == "json" else update_text(outcome, program(), homely(place))
+    place = homely(place)
+    text = update_json(outcome._replace(path=place)) if form == "json" else update_text(outcome, program(), place)
     _output.write(text, output)
     ctx.exit(1 if outcome.verdict == REFUSED else 0)

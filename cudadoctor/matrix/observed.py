@@ -81,9 +81,10 @@ class Observed(NamedTuple):
 
 
 class SeenBuild(NamedTuple):
-    """A build as its wheels show it."""
+    """A build as its wheels show it; `on_default`: those of its Pythons that the default index has, too."""
 
     pythons: frozenset[str]
+    on_default: frozenset[str]
     tagged: bool
     glibc: Optional[str]
     sources: frozenset[str]
@@ -192,10 +193,11 @@ def seen_builds(
     def add(item: ListedWheel, variant: str, tagged: bool, source: str) -> None:
         for platform, python in _places(item.wheel):
             had = found.setdefault(item.wheel.release, {}).get((variant, platform))
-            had = had or SeenBuild(frozenset(), False, None, frozenset())
+            had = had or SeenBuild(frozenset(), frozenset(), False, None, frozenset())
             floors = [floor for floor in (had.glibc, item.wheel.glibc) if floor]
             found[item.wheel.release][variant, platform] = SeenBuild(
                 had.pythons | {python},
+                had.on_default | ({python} if source == "default" else set()),
                 had.tagged or tagged,
                 min(floors, key=_order, default=None),
                 had.sources | {source},

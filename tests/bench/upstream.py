@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, Optional
 from urllib.parse import quote, unquote, urlsplit
 
-from .index import _Certificates
-from .wheels import cuda_of, tiny_wheel, torch_version_py
+from .index import _Certificates, _metadata
+from .wheels import Wheel, cuda_of, tiny_wheel, torch_version_py
 
 LISTING = Path(__file__).with_name("upstream_listing.txt")
 PYTORCH = "download.pytorch.org"
@@ -130,7 +130,8 @@ class Fault:
 
 @dataclass
 class Pages:
-    """What is published. `pages`: page -> its files; "default" is the default index."""
+    """What is published. `pages`: page -> its files; "default" is the default index. `metadata`: whether that one keeps
+    METADATA beside its files and says so (PEP 658)."""
 
     pages: dict[str, list[Entry]] = field(default_factory=dict)
     toolkits: dict[str, str] = field(default_factory=dict)
@@ -140,6 +141,7 @@ class Pages:
         default_factory=lambda: {k: dict(v) for k, v in DEFAULT_VARIANTS.items()}
     )
     table: str = GPU_TABLE
+    metadata: bool = False
 
     def add(self, page: str, *entries: Entry) -> None:
         self.pages.setdefault(page, []).extend(entries)
@@ -178,7 +180,8 @@ class Pages:
                 for python in build["pythons"].split():
                     abi = "cp" + python.replace(".", "")
                     self.add(variant, Entry("torch", row["version"], None if untagged else variant, abi, tag))
-                    if row["default"].get(platform) == variant:
+                    alone = python in build.get("pythons_index_only", "").split()
+                    if row["default"].get(platform) == variant and not alone:
                         uploaded = row["date"] + "T12:00:00Z"
                         self.add("default", Entry("torch", row["version"], None, abi, tag, uploaded, ">=3.8"))
 
@@ -284,6 +287,9 @@ class Upstream:
         if found:
             return self._project(found.group(1), accept)
         found = re.fullmatch(r"/(?:whl/([\w.-]+)|packages)/([^/]+\.whl)(\.metadata)?", path)
+        if found and found.group(3) and self.pages.metadata and not found.group(1):
+            wheel = self._wheel("default", found.group(2))
+            return None if wheel is None else ("binary/octet-stream", _metadata(Wheel(found.group(2), wheel)).encode())
         if found and not found.group(3):
             wheel = self._wheel(found.group(1) or "default", found.group(2))
             return None if wheel is None else ("binary/octet-stream", wheel)
@@ -333,6 +339,8 @@ class Upstream:
             }
             for entry in files
         ]
+        for item in entries if self.pages.metadata else ():
+            item["core-metadata"] = {"sha256": "00"}
         document = {"meta": {"api-version": "1.1"}, "name": project, "versions": [], "files": entries}
         return SIMPLE_JSON, json.dumps(document).encode()
 

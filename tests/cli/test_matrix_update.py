@@ -96,7 +96,8 @@ NOT_SEEN_OF_A_BUILD = {
     "listed": "names the page on which the wheel was seen, not the older sources",
     "archs": "names torch's own table, not the build scripts",
     "checked": "the day of the update",
-    "download_mib": "the size of everything that the build requires, which is added up by hand",
+    "download_mib": "the size of everything that the build requires: another script adds it up",
+    "sizes": "the source of it",
     "verified_in_binary": "needs --binaries: some 10 MB for each build",
     "pythons_inferred": "stood there while the very build had not been seen",
 }
@@ -198,6 +199,14 @@ def test_the_index_of_pips_own_settings_is_asked(checkout: Checkout, venv_with: 
     assert failed.returncode == 2 and "s3cret" not in failed.stderr + failed.stdout
 
 
+def test_metadata_beside_the_wheels_saves_looking_into_them(checkout: Checkout) -> None:
+    checkout.upstream.pages.metadata = True
+    assert checkout.update().returncode == 0
+    asked = [request for request in checkout.upstream.requests if "torchvision-" in request]
+    assert asked and all(request.endswith(".whl.metadata") for request in asked)
+    assert checkout.releases()["2.15.0"]["companions"]["torchvision"] == "0.29.2"
+
+
 def test_an_index_that_knows_only_html_is_enough_for_builds_but_has_no_dates(checkout: Checkout) -> None:
     checkout.upstream.faults["/simple/torch/"] = Fault(lambda handler: handler.answer(200, *_html_of(handler)))
     done = checkout.update()
@@ -272,7 +281,7 @@ FAULTS = {
     "an index without a wheel of torch": (PAGE, bench.html_page(NO_TORCH), "no wheel of torch is on this page"),
     "the root is refused": (ROOT_PAGE, bench.status(403), "no index is there (403 or 404)"),
     "no torch on the default index": (DEFAULT, bench.status(404), "this index has no torch"),
-    "no list of drivers": (DRIVERS, bench.status(404), "--without drivers leaves NVIDIA's lists out"),
+    "no list of drivers": (DRIVERS, bench.status(404), "it is not there; --without drivers leaves NVIDIA's lists out"),
     "500 for good": (PAGE, bench.status(500), "the server answered 500"),
     "the page is cut off": (PAGE, bench.cut_off, "cut off|broke off"),
     "the connection breaks": (PAGE, bench.reset, "broke off|no connection through the proxy"),

@@ -50,6 +50,8 @@ TORCH: dict[str, Any] = {
                         "sass": "75 80",
                         "listed": "pypi",
                         "archs": "scripts",
+                        "download_mib": 2877,
+                        "sizes": "sizes",
                     },
                     {
                         "variant": "cu130",
@@ -73,7 +75,7 @@ TORCH: dict[str, Any] = {
                 ],
             }
         ],
-        "sources": {"pypi": "the list", "scripts": "build scripts", "hints": "a pull request"},
+        "sources": {"pypi": "the list", "scripts": "build scripts", "hints": "a pull request", "sizes": "added up"},
     }
 }
 BRANCHES: dict[str, Any] = {
@@ -205,6 +207,26 @@ def test_a_python_more_is_taken_in_its_order() -> None:
     assert told(found) == [("pythons", "torch 9.1.0 cu130 linux-x86_64")]
 
 
+def test_a_python_of_the_default_build_that_only_pytorchs_index_has_is_told_apart() -> None:
+    found = merged({"cu130": wheels("9.1.0", "cu130", ["cp313"])})
+    row = build(found, "9.1.0", "cu130", "linux-x86_64")
+    assert row is not None and row["pythons_index_only"] == "3.13"
+    both = merged({"cu130": wheels("9.1.0", "cu130", ["cp313"])}, wheels("9.1.0", None, ["cp313"], day="2026-12-01"))
+    row = build(both, "9.1.0", "cu130", "linux-x86_64")
+    assert row is not None and "pythons_index_only" not in row
+
+    def later(name: str) -> dict[str, Any]:
+        return found.sections.get(name, present(name))
+
+    arrived = merge(
+        later,
+        observed({"cu130": wheels("9.1.0", "cu130", ["cp313"])}, wheels("9.1.0", None, ["cp313"], day="2026-12-01")),
+    )
+    row = build(arrived, "9.1.0", "cu130", "linux-x86_64")
+    assert row is not None and "pythons_index_only" not in row
+    assert [change.text for change in arrived.changes] == ["Python 3.13 on the default index, too"]
+
+
 def test_an_announced_build_that_is_there_is_one_like_others() -> None:
     found = merged({"cu134": wheels("9.1.0", "cu134", ["cp312", "cp313"])})
     row = build(found, "9.1.0", "cu134", "linux-x86_64")
@@ -213,7 +235,7 @@ def test_an_announced_build_that_is_there_is_one_like_others() -> None:
     assert not {"seen", "guessed", "pythons_inferred"} & set(row) and row["listed"] == f"index-{DAY}"
     assert told(found) == [("seen", "torch 9.1.0 cu134 linux-x86_64")]
     # Nobody refers to it any more; and the list of sources holds what is referred to.
-    assert set(found.sections["torch"]["9.1"]["sources"]) == {"pypi", "scripts", f"index-{DAY}"}
+    assert set(found.sections["torch"]["9.1"]["sources"]) == {"pypi", "scripts", "sizes", f"index-{DAY}"}
 
 
 def test_a_new_build_of_a_known_release_takes_the_nearest_gpu_list_as_a_guess() -> None:
