@@ -353,9 +353,9 @@ def answer(machine: Machine) -> Answer:
 
 def split(machine: Machine) -> dict[str, Build]:
     """Which build each GPU could have by itself, on the one driver that the machine can have. Empty where that gains
-    nothing (one GPU has none that surely runs, or one build serves all and is as new), and where no driver drives all."""
+    nothing (one GPU has none that surely runs, or one build for all is as new), and where no driver drives them all."""
     first, last = driver_range(machine.gpus)
-    if first > last:
+    if first > last or len(machine.gpus) < 2:
         return {}
     driver, branch = _driver(machine, last)
     own = {one: _running(machine._replace(gpus=(one,)), driver, branch) for one in machine.gpus}
