@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Optional
 
 from cudadoctor.model import FixStep
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.plan.index import Mirror
 
 if TYPE_CHECKING:
+    from cudadoctor.plan.index import Mirror
     from cudadoctor.resolve import Need, Resolution
 
 PIP = "pip"

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from cudadoctor.model import ParseError
+from cudadoctor.model.pattern import pattern
 
 POSIX = "posix"
 POWERSHELL = "powershell"
@@ -16,10 +17,10 @@ CMD = "cmd"
 SHELLS = (POSIX, POWERSHELL, CMD)
 
 # What no shell of the three gives a meaning to, wherever it stands in a word.
-_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+\Z")
-_PLAIN_WINDOWS = re.compile(r"[A-Za-z0-9_+:./\\-]+\Z")
+_PLAIN = pattern(r"[A-Za-z0-9_@%+:,./-]+\Z")
+_PLAIN_WINDOWS = pattern(r"[A-Za-z0-9_+:./\\-]+\Z")
 # What neither PowerShell nor cmd gives a meaning to inside double quotes; a backslash at the end would escape one.
-_DOUBLE_QUOTABLE = re.compile(r"[A-Za-z0-9_+:./\\=@,<> -]*[A-Za-z0-9_+:./=@,<> -]\Z")
+_DOUBLE_QUOTABLE = pattern(r"[A-Za-z0-9_+:./\\=@,<> -]*[A-Za-z0-9_+:./=@,<> -]\Z")
 
 
 def quote(argv: Sequence[str], shell: str = POSIX, *, home: bool = False) -> str:

@@ -9,22 +9,23 @@ from __future__ import annotations
 import re
 
 from cudadoctor.model import ParseError
+from cudadoctor.model.pattern import pattern
 
-_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?\Z")
-_VERSION = re.compile(r"[0-9][0-9A-Za-z.!_-]{0,63}(?:\+[0-9A-Za-z][0-9A-Za-z._-]{0,63})?\Z")
-_SYSTEM_PACKAGE = re.compile(r"[A-Za-z0-9@][A-Za-z0-9+._:/-]{0,126}\Z")
-_KERNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,126}\Z")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,126}\Z")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,62}\Z")
-_GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
-_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]-]{1,500}\Z")
-_SPECIFIER = re.compile(
+_PACKAGE = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?\Z")
+_VERSION = pattern(r"[0-9][0-9A-Za-z.!_-]{0,63}(?:\+[0-9A-Za-z][0-9A-Za-z._-]{0,63})?\Z")
+_SYSTEM_PACKAGE = pattern(r"[A-Za-z0-9@][A-Za-z0-9+._:/-]{0,126}\Z")
+_KERNEL = pattern(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,126}\Z")
+_VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]{0,126}\Z")
+_NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,62}\Z")
+_GUID = pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+_URL = pattern(r"https?://[A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]-]{1,500}\Z")
+_SPECIFIER = pattern(
     r"(?:[<>=!~]{1,3}\s*)?[0-9][0-9A-Za-z.*+!_-]{0,63}(?:\s*,\s*[<>=!~]{1,3}\s*[0-9][0-9A-Za-z.*+!_-]{0,63}){0,7}\Z"
 )
-_PYTHON = re.compile(r"3\.[0-9]{1,2}\Z")
-_PINNED = re.compile(r"([A-Za-z0-9._-]{1,100})(\[[A-Za-z0-9_, .-]{1,100}\])?==(.+)\Z")
-_CHANNEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,62}\Z")
-_BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.*]{0,99}\Z")
+_PYTHON = pattern(r"3\.[0-9]{1,2}\Z")
+_PINNED = pattern(r"([A-Za-z0-9._-]{1,100})(\[[A-Za-z0-9_, .-]{1,100}\])?==(.+)\Z")
+_CHANNEL = pattern(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,62}\Z")
+_BUILD = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.*]{0,99}\Z")
 
 
 def _checked(pattern: re.Pattern[str], text: object, what: str) -> str:

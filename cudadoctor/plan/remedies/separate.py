@@ -27,7 +27,9 @@ def one_environment_each(context: Context, parts: Sequence[Split]) -> list[Draft
         interpreter = validate.path(base)
         venv = [interpreter, "-m", "venv", folder]
         if context.options.installer == UV:
-            venv = ["uv", "venv", "--seed", *(["--python", interpreter] if interpreter != "python" else []), folder]
+            # Without a name uv takes a Python of its own choosing, for which there may be no such wheel.
+            named = interpreter if interpreter != "python" else context.present.python_tag
+            venv = ["uv", "venv", "--seed", *(["--python", named] if named else []), folder]
         # Two environments, one after the other, each in its place among the steps.
         steps.append(
             draft(
