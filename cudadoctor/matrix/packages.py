@@ -120,11 +120,20 @@ class PackageQuestions(TorchQuestions, DriverQuestions):
         wanted, have = torch_key(torch), torch_key(version)
         if wanted is None or have is None:
             return Verdict("unknown", f"{package} {version} or torch {torch} is no known release", None, None, "")
-        belongs = [row for row in self.torch_releases() if torch_key(row.companions.get(package, "")) == have]
-        if any(torch_key(row.version) == wanted for row in belongs):
-            return Verdict("yes", f"{package} {version} belongs to torch {torch}", None, None, belongs[0].source)
+        # The rows as they are: making every build of every release would take a check longer than all else.
+        belongs = [
+            (data, row)
+            for data, row in self._torch_rows().values()
+            if torch_key(row["companions"].get(package, "")) == have
+        ]
+        source = origin(*belongs[0])[0] if belongs else ""
+        if any(torch_key(row["version"]) == wanted for _, row in belongs):
+            return Verdict("yes", f"{package} {version} belongs to torch {torch}", None, None, source)
         rule = self._companion_rule(package, have)
-        if belongs and rule is not None and rule["torch"].startswith(">="):
+        if not belongs or rule is None:
+            reason = f"it is not known to which torch {package} {version} belongs"
+            return Verdict("unknown", reason, None, None, "")
+        if rule["torch"].startswith(">="):
             least = torch_key(rule["torch"][2:])
             source = origin(self.raw("frameworks"), rule)[0]
             if least is not None and wanted >= least:
@@ -132,11 +141,9 @@ class PackageQuestions(TorchQuestions, DriverQuestions):
                 return Verdict("yes", reason, None, None, source)
             reason = f"{package} {version} requires torch {rule['torch']}, this is torch {torch}"
             return Verdict("no", reason, None, None, source)
-        if belongs and rule is not None:
-            names = ", ".join(sorted(row.version for row in belongs))
-            reason = f"{package} {version} belongs to torch {names}, this is torch {torch}"
-            return Verdict("no", reason, None, None, belongs[0].source)
-        return Verdict("unknown", f"it is not known to which torch {package} {version} belongs", None, None, "")
+        names = ", ".join(sorted(row["version"] for _, row in belongs))
+        reason = f"{package} {version} belongs to torch {names}, this is torch {torch}"
+        return Verdict("no", reason, None, None, source)
 
     def pinned_exactly(self, package: str, version: str) -> bool:
         """Whether torchvision or torchaudio of this version wants the one torch that it was built for."""
