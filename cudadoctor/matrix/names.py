@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Optional
 
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
 Words = tuple[str, ...]
@@ -19,29 +20,29 @@ _NOISE = frozenset(
     ("nvidia", "corporation", "geforce", "tesla", "gpu", "graphics", "card", "grid", "nvgpu", "dgx", "hgx")
 )
 # Makers and lines of other processors: a number that is left beside one of them is no GPU of NVIDIA's.
-_OTHERS = re.compile(
+_OTHERS = pattern(
     r"(amd|ati|radeon|rx|instinct|firepro|ryzen|epyc|athlon|threadripper|intel|core|xeon|arc|iris|uhd|hd|apple"
     r"|qualcomm|snapdragon|adreno|arm|mali|google|tpu|gaudi|habana|huawei|ascend|moore|biren|cambricon)\Z"
 )
 # Words that tell products with the same number apart; whoever wrote one meant it.
-_TELLING = re.compile(
+_TELLING = pattern(
     r"(rtx|gtx|gts|gt|mx|quadro|titan|jetson|ti|super|mobile|maxq|ada|blackwell|generation|pro|sff|embedded|d|\d{4})\Z"
 )
-_MIG = re.compile(r"[\s-]+MIG[\s-]+(\d+g\.\d+gb\S*)\s*\Z", re.IGNORECASE)
+_MIG = pattern(r"[\s-]+MIG[\s-]+(\d+g\.\d+gb\S*)\s*\Z", re.IGNORECASE)
 # GRID A100D-10C, NVIDIA A40-48Q, NVIDIA RTX6000-Ada-24Q: the number is the profile's memory, the letter its series;
 # A100-3-20C has a MIG slice behind it.
-_VGPU = re.compile(r"\A(?:GRID|NVIDIA)?\s*(\S.*?)-((?:\d-)?\d+[ABCQ])\Z", re.IGNORECASE)
-_BRACKETS = re.compile(r"\[([^\]]+)\]")
+_VGPU = pattern(r"\A(?:GRID|NVIDIA)?\s*(\S.*?)-((?:\d-)?\d+[ABCQ])\Z", re.IGNORECASE)
+_BRACKETS = pattern(r"\[([^\]]+)\]")
 _MOST_WORDS = 8
 # "2x 4090", "RTX 3090 x4"; "PCIe x1" is a part of a name.
-_COUNT = re.compile(
+_COUNT = pattern(
     r"\A\s*\d{1,2}\s*[x\u00d7*]\s*(?=[a-z]|\d{4})|(?:(?<=\d)|\s+)[x\u00d7*]\s*(?:[2-9]|1\d)\s*\Z", re.IGNORECASE
 )
 
 # What people glue, shorten or spell in their own way, in the order in which it is undone.
 _SPELLINGS = tuple(
-    (re.compile(pattern), becomes)
-    for pattern, becomes in (
+    (pattern(expression), becomes)
+    for expression, becomes in (
         (r"\(r\)|\(tm\)", " "),
         (r"\bgeforce(?=[a-z0-9])", "geforce "),
         (r"\bwith max-?q design\b|\bmax-?q\b", " maxq "),
@@ -72,8 +73,8 @@ class Asked(NamedTuple):
 def words(name: str) -> Words:
     """The words of a product name, lower case, without vendor and brand, laptop spellings made one."""
     text = name.lower()
-    for pattern, becomes in _SPELLINGS:
-        text = pattern.sub(becomes, text)
+    for spelling, becomes in _SPELLINGS:
+        text = spelling.sub(becomes, text)
     return tuple(word for word in re.findall(r"[a-z0-9]+", text) if word not in _NOISE)
 
 

@@ -6,14 +6,14 @@ may decide a verdict; it may be shown, marked as such.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional
 
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
 # What "uname -r" can say. Anything else, out of a pasted report say, never becomes part of a command.
-_KERNEL = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]*\Z")
+_KERNEL = pattern(r"[0-9A-Za-z][0-9A-Za-z._+~-]*\Z")
 
 
 class MatrixError(Exception):

@@ -10,6 +10,7 @@ import re
 from typing import Optional
 
 from cudadoctor.model.fact import Facts, ParseError, no_number
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
 
@@ -260,7 +261,7 @@ def gpu_numbers(facts: Facts) -> range:
     return range(min(facts.value("gpu.count", 0), MOST_GPUS))
 
 
-_PLACEHOLDER = re.compile(r"\\\{(n|name)\\\}")
+_PLACEHOLDER = pattern(r"\\\{(n|name)\\\}")
 
 
 def _pattern(name: str) -> re.Pattern[str]:

@@ -7,10 +7,10 @@ What would turn an explicit `uv pip install` aside is in `uv.*`, whatever made t
 
 from __future__ import annotations
 
-import re
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.pip_config import (
     IndexSettings,
@@ -47,7 +47,7 @@ _UV_OPTIONS = (
 )
 
 # Constraints of these packages decide whether a torch build can be installed.
-_CONSTRAINED = re.compile(r"(?:torch|torchvision|torchaudio|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)(?![a-z0-9.-])")
+_CONSTRAINED = pattern(r"(?:torch|torchvision|torchaudio|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)(?![a-z0-9.-])")
 
 
 class _Layer(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from cudadoctor.model import CERTAIN, ERROR, FAIL, INFO, PASS, UNDECIDED, WARNING, Evidence, Fact, Facts, Outcome
 from cudadoctor.model.catalogue import spec_of
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.report import Report
 from cudadoctor.render.chain import CHAIN, driver_version, gpu_names, size
 from cudadoctor.render.view import View
@@ -45,7 +45,7 @@ def undecided_links(report: Report) -> list[Outcome]:
     return sorted(found, key=lambda outcome: place.get(outcome.rule, len(CHAIN)))
 
 
-_HOME = re.compile(r"/home/[^/]+|/root|/Users/[^/]+|[A-Za-z]:\\Users\\[^\\]+")
+_HOME = pattern(r"/home/[^/]+|/root|/Users/[^/]+|[A-Za-z]:\\Users\\[^\\]+")
 
 
 def home_of(facts: Facts) -> str:

@@ -21,6 +21,7 @@ import re
 from typing import Optional
 
 from cudadoctor.derive.wheel import COMPANIONS, CPU, CUDA, torch_build
+from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.versions import cuda_from_tag
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Rule
 from cudadoctor.rules.companions import remedy_for
@@ -68,8 +69,8 @@ def judge(case: Case) -> Outcome:
 
 
 # conda's build strings: py310_cu121, cuda126py311hc2d9d9e_0, py310_cpu, cpu_py311h1234567_0.
-_CONDA_CUDA = re.compile(r"(?:^|_)cu(?:da)?_?([0-9]{2,3})(?![0-9])", re.ASCII)
-_CONDA_CPU = re.compile(r"(?:^|_)cpu(?![a-z])", re.ASCII)
+_CONDA_CUDA = pattern(r"(?:^|_)cu(?:da)?_?([0-9]{2,3})(?![0-9])", re.ASCII)
+_CONDA_CPU = pattern(r"(?:^|_)cpu(?![a-z])", re.ASCII)
 
 
 def _build_of(case: Case, name: str, version: str) -> tuple[Optional[str], Optional[str], str, str]:

@@ -20,11 +20,11 @@ References
 
 from __future__ import annotations
 
-import re
 from typing import Optional
 
 from cudadoctor.derive.wheel import COMPANIONS, CPU, CUDA, required_torch, torch_build
 from cudadoctor.matrix import numbers
+from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 
@@ -85,7 +85,7 @@ def judge(case: Case) -> Outcome:
 
 
 # In the versions of flash-attn's and others' ready wheels: 2.5.5+cu118torch2.2cxx11abiTRUE.
-_ABI = re.compile(r"cxx11abi(true|false)")
+_ABI = pattern(r"cxx11abi(true|false)")
 
 
 def _takes_any(case: Case, name: str, built_for: str, release: str) -> bool:
