@@ -56,7 +56,6 @@ class TorchMerge:
         for version, (data, row) in rows.items():
             for way, seen in builds.get(version, {}).items():
                 self._known_release(data, row, way, seen)
-            row["builds"].sort(key=build_order)
         for version in fresh:
             self._new_release(version, builds.get(version, {}))
         for data in torch.values():
@@ -86,6 +85,7 @@ class TorchMerge:
             made = self._build(data, row["version"], row["glibc"], way, seen, None)
             if made is not None:
                 row["builds"].append(without_default_day(made, data))
+                row["builds"].sort(key=build_order)
                 self._log.changes.append(Change("build", name, "new build", 1))
             return
         if not item.get("seen", True) or item.get("guessed", False):
