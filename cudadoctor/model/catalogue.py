@@ -31,6 +31,7 @@ CATALOGUE: dict[str, FactSpec] = {
     "system.distribution_like": FactSpec("list[str]", "ID_LIKE of os-release"),
     "system.distribution_version": FactSpec("str", "VERSION_ID of os-release"),
     "system.distribution_name": FactSpec("str", "PRETTY_NAME of os-release; on Windows the edition"),
+    "system.ostree": FactSpec("bool", "the system is an image onto which packages are layered (ostree)"),
     "system.libc": FactSpec("str", "C library: glibc or musl"),
     "system.glibc": FactSpec("str", "version of glibc"),
     "system.wsl": FactSpec("int", "1 or 2 inside the Windows Subsystem for Linux; absent elsewhere"),

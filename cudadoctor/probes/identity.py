@@ -11,6 +11,8 @@ from cudadoctor.system.port import System
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _TEGRA = "/etc/nv_tegra_release"
 _MODEL = "/proc/device-tree/model"
+# ostree makes it when it has started the system.
+_OSTREE = "/run/ostree-booted"
 # The kernel's door to Windows programs, in WSL alone.
 _INTEROP = "/proc/sys/fs/binfmt_misc/WSLInterop"
 
@@ -72,9 +74,15 @@ def _linux(system: System) -> dict[str, Fact[Any]]:
         "system.distribution_like": field("ID_LIKE").map(str.split),
         "system.distribution_version": field("VERSION_ID"),
         "system.distribution_name": field("PRETTY_NAME"),
+        "system.ostree": _ostree(system),
         "system.wsl": _wsl(system),
         "system.jetson": _jetson(system),
     }
+
+
+def _ostree(system: System) -> Fact[bool]:
+    mark = system.status(_OSTREE)
+    return unknown(mark.reason, mark.source) if mark.is_unknown else known(mark.is_known, mark.source)
 
 
 def _wsl(system: System) -> Fact[int]:
@@ -116,6 +124,7 @@ PROBE = Probe(
         "system.distribution_like",
         "system.distribution_version",
         "system.distribution_name",
+        "system.ostree",
         "system.libc",
         "system.glibc",
         "system.wsl",
