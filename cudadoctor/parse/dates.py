@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from cudadoctor.parse.errors import ParseError
 
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -11,9 +9,10 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 def day_number(text: str) -> int:
     """The number of a day, "2026-11-30", such that numbers differ by the days between; or ParseError."""
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+    parts = text.split("-")
+    if [len(part) for part in parts] != [4, 2, 2] or not all(part.isascii() and part.isdigit() for part in parts):
         raise ParseError(f"{text!r} is no date such as 2026-11-30")
-    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:])
+    year, month, day = map(int, parts)
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not (year and 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] + (leap and month == 2)):
         raise ParseError(f"there is no day {text}")
