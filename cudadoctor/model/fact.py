@@ -64,7 +64,7 @@ class Fact(NamedTuple, Generic[T]):
         if self.state != KNOWN:
             return Fact(self.state, None, source or self.source, self.reason)
         try:
-            return Fact(KNOWN, function(self.get()), source or self.source)
+            return Fact(KNOWN, function(self.get()), source or self.source, "")
         except ParseError as error:
             return Fact(UNKNOWN, None, source or self.source, str(error))
 
@@ -80,11 +80,11 @@ class Fact(NamedTuple, Generic[T]):
 
 
 def known(value: T, source: str) -> Fact[T]:
-    return Fact(KNOWN, value, source)
+    return Fact(KNOWN, value, source, "")
 
 
 def absent(source: str) -> Fact[Any]:
-    return Fact(ABSENT, None, source)
+    return Fact(ABSENT, None, source, "")
 
 
 def unknown(reason: str, source: str = "") -> Fact[Any]:
