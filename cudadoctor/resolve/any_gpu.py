@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.matrix import Branch, Matrix
-from cudadoctor.resolve.drivers import Driver
+from cudadoctor.resolve.drivers import Driver, branch_of
 from cudadoctor.resolve.judge import Judge
 from cudadoctor.resolve.mixture import kinds, parts_of
-from cudadoctor.resolve.need import Gpu, Need, Resolution, Split
+from cudadoctor.resolve.need import UNKNOWN, WORKS, Gpu, Need, Resolution, Split
 from cudadoctor.resolve.pick import pick_better
 from cudadoctor.resolve.spell import spell
 
@@ -17,8 +17,8 @@ NOT_KNOWN = "which GPU the machine has is not known"
 
 def for_any_gpu(need: Need, matrix: Matrix) -> Resolution:
     """A choice only where one build is the best for every GPU that it can be; it says what it takes for granted."""
-    branch = matrix.branch_of(need.driver, need.numbering) if need.driver else None
-    if need.driver is None or branch is None or branch.guessed:
+    branch = branch_of(need.driver, need.numbering, matrix) if need.driver else None
+    if need.driver is None or branch is None or branch.guessed or need.driver_state not in (UNKNOWN, WORKS):
         return Resolution(None, undecided=NOT_KNOWN)
     driver = Driver(need.driver, need.numbering)
     cards, unserved = _cards(need, matrix, driver, branch)

@@ -9,7 +9,7 @@ from typing import Any, Optional
 from cudadoctor.matrix import Build, Matrix, numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.resolve import dependents
-from cudadoctor.resolve.drivers import Driver, driver_needed, driver_words, newest_driver, product
+from cudadoctor.resolve.drivers import Driver, branch_of, driver_needed, driver_words, newest_driver, product
 from cudadoctor.resolve.judge import Judge, Judged
 from cudadoctor.resolve.need import (
     BY_DRIVER,
@@ -157,7 +157,7 @@ def other_ways(need: Need, matrix: Matrix, found: Iterable[Blocker]) -> tuple[Ot
     branches that NVIDIA names for it."""
     if need.driver is None or need.numbering != LINUX or not need.platform.startswith(LINUX) or need.jetson:
         return ()
-    branch = matrix.branch_of(need.driver, need.numbering)
+    branch = branch_of(need.driver, need.numbering, matrix)
     blocker = next((b for b in found if b.by == BY_DRIVER), None)
     if branch is None or branch.guessed or blocker is None or blocker.opens.cuda is None:
         return ()

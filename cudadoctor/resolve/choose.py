@@ -20,7 +20,7 @@ from cudadoctor.resolve.drivers import (
     names,
 )
 from cudadoctor.resolve.frameworks import frameworks
-from cudadoctor.resolve.judge import Judged, judge_all
+from cudadoctor.resolve.judge import Judge, Judged
 from cudadoctor.resolve.mixture import are_unlike, each_alone, split
 from cudadoctor.resolve.need import (
     BY_DRIVER,
@@ -37,7 +37,7 @@ from cudadoctor.resolve.need import (
     Resolution,
     Split,
 )
-from cudadoctor.resolve.pick import is_installed, pick
+from cudadoctor.resolve.pick import is_installed, is_more_asked, keeps, pick
 from cudadoctor.resolve.spell import spell, typical
 from cudadoctor.resolve.without_gpu import embedded, for_cpu, is_embedded, on_jetson
 
@@ -90,9 +90,10 @@ def _for_what_is_driven(need: Need, matrix: Matrix, apart: str) -> Resolution:
 
 
 def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first: Optional[str]) -> Resolution:
-    judged = judge_all(need, matrix, driver)
+    judge = Judge(need, matrix, driver)
+    judged = list(judge if keeps(need) else judge.newest())
     best = pick(judged, need)
-    nothing_to_do = best is not None and is_installed(best, need) and driver_first is None and not _is_more_asked(need)
+    nothing_to_do = best is not None and is_installed(best, need) and driver_first is None and not is_more_asked(need)
     parts: tuple[Split, ...] = ()
     if are_unlike(need) and not nothing_to_do:
         parts = split(need, matrix, driver, None if best is None or best.likely else best)
@@ -124,12 +125,6 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
         if nothing_to_do or driver_first is not None
         else _not_helping(need, matrix, driver, judged, best, blocked),
     )
-
-
-def _is_more_asked(need: Need) -> bool:
-    """Whether packages were asked for that the environment is not known to have."""
-    here = {name for name, _ in need.installed.companions} if need.installed is not None else set()
-    return bool(need.partners) or not set(need.companions) <= here
 
 
 def _alternatives(judged: Sequence[Judged], best: Optional[Judged], need: Need, sure_only: bool) -> tuple[Choice, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Optional
 
-from cudadoctor.matrix import Branch, Build, GpuMatch, Matrix, Verdict, numbers
+from cudadoctor.matrix import Architecture, Branch, Build, GpuMatch, Matrix, Verdict, numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.resolve.need import BROKEN, LINUX, NONE, WORKS, DriverRange, Gpu, Need
 
@@ -69,7 +69,7 @@ def _misfit(gpu: Gpu, need: Need, matrix: Matrix) -> Optional[str]:
 def _branch_number(driver: str, numbering: str, matrix: Matrix) -> tuple[Optional[int], str]:
     """The branch of a driver by its Linux number, and how to call it. A driver that came after the data is newer than
     every branch in it; any other unknown number is None."""
-    branch = matrix.branch_of(driver, numbering)
+    branch = branch_of(driver, numbering, matrix)
     if branch is not None:
         return (None, "") if branch.guessed else (branch.linux, branch.name)
     first = (numbers(driver) or (0,))[0]
@@ -78,6 +78,16 @@ def _branch_number(driver: str, numbering: str, matrix: Matrix) -> tuple[Optiona
     if first > (newest.linux if numbering == LINUX else known):
         return newest.linux + 1, f"newer than {newest.name}"
     return None, ""
+
+
+def branch_of(driver: str, numbering: str, matrix: Matrix) -> Optional[Branch]:
+    """The branch of a driver; see `Matrix.branch_of`."""
+    return matrix.once(f"branch of {driver} {numbering}", lambda: matrix.branch_of(driver, numbering))
+
+
+def family(capability: Optional[str], matrix: Matrix) -> Optional[Architecture]:
+    """The architecture of a compute capability."""
+    return matrix.once(f"family {capability}", lambda: matrix.architecture(capability) if capability else None)
 
 
 def serves(driver: Driver, matrix: Matrix) -> Mapping[str, Verdict]:
@@ -201,7 +211,7 @@ def driver_range(gpus: Iterable[Gpu], matrix: Matrix, numbering: str = LINUX) ->
 
 
 def _flavour(capability: Optional[str], matrix: Matrix) -> Optional[str]:
-    row = matrix.architecture(capability) if capability else None
+    row = family(capability, matrix)
     return None if row is None else row.modules
 
 

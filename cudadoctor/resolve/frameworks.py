@@ -15,7 +15,7 @@ from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.resolve import dependents
 from cudadoctor.resolve.companions import asked
-from cudadoctor.resolve.drivers import Driver
+from cudadoctor.resolve.drivers import Driver, family
 from cudadoctor.resolve.need import (
     BY_DRIVER,
     BY_GPU,
@@ -161,16 +161,16 @@ def _gpu_objections(row: Row, release: FrameworkRelease, major: str, need: Need,
         yield Objection(BY_GPU, f"{row.name} for CUDA {major} {low}")
         return
     for gpu in need.gpus:
-        family = matrix.architecture(gpu.capability) if gpu.capability else None
-        if family is None:
+        known = family(gpu.capability, matrix)
+        if known is None:
             continue
         name = f"{gpu.label} (compute capability {gpu.capability})"
-        if family.last_cuda is not None and int(family.last_cuda.partition(".")[0]) < int(major):
+        if known.last_cuda is not None and int(known.last_cuda.partition(".")[0]) < int(major):
             yield Objection(
-                BY_GPU, f"CUDA {major} does not compile for {name} any more: {family.last_cuda} was the last"
+                BY_GPU, f"CUDA {major} does not compile for {name} any more: {known.last_cuda} was the last"
             )
             return
-        first = family.first_cuda
+        first = known.first_cuda
         if first is None:
             continue
         runtime = release.needs.get("cuda-runtime", "")
@@ -185,8 +185,8 @@ def _gpu_doubts(row: Row, release: FrameworkRelease, major: str, need: Need, mat
     """A GPU that came after the oldest CUDA that a release may have been built with."""
     oldest = release.needs.get("cuda-runtime", "").lstrip(">=~").partition(",")[0]
     for gpu in need.gpus:
-        family = matrix.architecture(gpu.capability) if gpu.capability else None
-        first = family.first_cuda if family is not None else None
+        known = family(gpu.capability, matrix)
+        first = known.first_cuda if known is not None else None
         if not oldest or first is None or first.partition(".")[0] != major:
             continue
         if (numbers(oldest) or ()) < (numbers(first) or ()):

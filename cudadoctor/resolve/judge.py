@@ -18,7 +18,7 @@ from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies, split_local
 from cudadoctor.resolve import dependents
 from cudadoctor.resolve.companions import companion_version, wanted_companions
-from cudadoctor.resolve.drivers import Driver, driver_needed, serves
+from cudadoctor.resolve.drivers import Driver, branch_of, driver_needed, serves
 from cudadoctor.resolve.need import (
     BY_COMPANION,
     BY_DRIVER,
@@ -156,6 +156,19 @@ class Judge:
     def __iter__(self) -> Iterator[Judged]:
         """Every build, newest torch first and in a release the newest CUDA first."""
         return (self._judge(place, candidate) for place, candidate in enumerate(self.rows))
+
+    def newest(self) -> Iterator[Judged]:
+        """The same without what is older than a build of its variant that surely runs and meets every wish: no such
+        build is chosen or shown where no present torch keeps its version."""
+        done = set()
+        for place, candidate in enumerate(self.rows):
+            variant = candidate.build.variant
+            if variant in done:
+                continue
+            found = self._judge(place, candidate)
+            if not found.hard_count and not found.likely and found.unmet == NO_WISH:
+                done.add(variant)
+            yield found
 
     def _judge(self, place: int, candidate: Candidate) -> Judged:
         build = candidate.build
@@ -374,21 +387,14 @@ def code(matrix: Matrix, platform: str, capability: str, driver: Optional[Driver
     matters for PTX only, and there by its branch."""
     name = "none"
     if driver is not None:
-        branch = matrix.once(
-            f"branch of {driver.version} {driver.numbering}", lambda: _branch(matrix, driver.version, driver.numbering)
-        )
-        name = branch or "unknown"
+        branch = branch_of(driver.version, driver.numbering, matrix)
+        name = branch.name if branch is not None and not branch.guessed else "unknown"
 
     def make() -> tuple[str, ...]:
         rows = candidates(matrix, platform, True)
         return tuple(_runs_on(matrix, row.build, capability, driver).answer for row in rows)
 
     return matrix.once(f"code {platform} {capability} {name}", make)
-
-
-def _branch(matrix: Matrix, driver: str, numbering: str) -> str:
-    branch = matrix.branch_of(driver, numbering)
-    return "" if branch is None or branch.guessed else branch.name
 
 
 def _runs_on(matrix: Matrix, build: Build, capability: str, driver: Optional[Driver]) -> Verdict:

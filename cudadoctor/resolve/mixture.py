@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.resolve.drivers import Driver, expected_driver
+from cudadoctor.resolve.drivers import Driver, branch_of, expected_driver
 from cudadoctor.resolve.judge import Judge, Judged
 from cudadoctor.resolve.need import Gpu, Need, Split
 from cudadoctor.resolve.pick import pick_better
@@ -63,7 +63,7 @@ def each_alone(need: Need, matrix: Matrix) -> list[str]:
         driver = expected_driver(gpus, need.numbering, matrix)
         alone = need._replace(gpus=gpus, keep=False, driver=None)
         best = pick_better(Judge(alone, matrix, driver), None) if driver is not None else None
-        branch = matrix.branch_of(driver.version, driver.numbering) if driver is not None else None
+        branch = branch_of(driver.version, driver.numbering, matrix) if driver is not None else None
         name = branch.name if branch is not None else "a driver of its own"
         if best is not None:
             lines.append(f"{gpus[0].label} alone: torch {best.build.torch}+{best.build.variant}, on {name}")

@@ -7,6 +7,7 @@ from typing import Optional
 
 from cudadoctor.matrix import numbers
 from cudadoctor.matrix.versions import Numbers
+from cudadoctor.resolve.companions import asked
 from cudadoctor.resolve.judge import NO_WISH, Judge, Judged
 from cudadoctor.resolve.need import Need
 
@@ -63,6 +64,12 @@ def is_better(one: Judged, than: Optional[Judged]) -> bool:
 def is_installed(j: Judged, need: Need) -> bool:
     """Whether that very build is there and works."""
     return _is_installed_build(j, need) and need.installed is not None and not need.installed.broken
+
+
+def is_more_asked(need: Need) -> bool:
+    """Whether packages were asked for that the environment is not known to have."""
+    here = {name for name, _ in need.installed.companions} if need.installed is not None else set()
+    return bool(need.partners) or not {asked(text)[0] for text in need.companions} <= here
 
 
 def is_inferred(j: Judged) -> bool:

@@ -6,7 +6,7 @@ from typing import Optional
 
 from cudadoctor.matrix import Matrix
 from cudadoctor.resolve.blockers import nearest_python
-from cudadoctor.resolve.drivers import product
+from cudadoctor.resolve.drivers import family, product
 from cudadoctor.resolve.judge import judge_all
 from cudadoctor.resolve.need import (
     BY_GLIBC,
@@ -21,7 +21,7 @@ from cudadoctor.resolve.need import (
     Objection,
     Resolution,
 )
-from cudadoctor.resolve.pick import is_installed, pick
+from cudadoctor.resolve.pick import is_installed, is_more_asked, pick
 from cudadoctor.resolve.spell import spell, typical
 
 ARM = "aarch64"
@@ -31,7 +31,7 @@ def for_cpu(need: Need, matrix: Matrix) -> Resolution:
     """The CPU index, spelled out: a plain `pip install torch` is a CUDA build on Linux."""
     plain = need._replace(gpus=(), variant=None)
     installed = need.installed
-    if installed is not None and not installed.broken and need.variant is None and not need.torch:
+    if installed is not None and not installed.broken and not (need.variant or need.torch or is_more_asked(need)):
         # A CUDA build runs on the CPU as well: it is bigger than need be, and no fault.
         return Resolution(None, nothing_to_do=True, reasons=("torch is installed, and there is no GPU for it to use",))
     judged = judge_all(plain, matrix, None, cuda=False)
@@ -47,7 +47,10 @@ def for_cpu(need: Need, matrix: Matrix) -> Resolution:
         why_cpu = "the CPU build was asked for"
     if best.release.default.get(need.platform, CPU) != CPU:
         why_cpu += ", which a plain `pip install torch` is not on this platform"
-    return Resolution(choice._replace(reasons=(why_cpu, *choice.reasons)), nothing_to_do=is_installed(best, plain))
+    return Resolution(
+        choice._replace(reasons=(why_cpu, *choice.reasons)),
+        nothing_to_do=is_installed(best, plain) and not is_more_asked(need),
+    )
 
 
 def _cpu_blockers(need: Need, matrix: Matrix) -> tuple[Blocker, ...]:
@@ -77,7 +80,7 @@ def _cpu_blockers(need: Need, matrix: Matrix) -> tuple[Blocker, ...]:
 
 def is_embedded(need: Need, matrix: Matrix) -> bool:
     """Whether the GPU is one of a Jetson, whose driver is part of its system."""
-    rows = [matrix.architecture(gpu.capability) for gpu in need.gpus if gpu.capability]
+    rows = [family(gpu.capability, matrix) for gpu in need.gpus]
     return need.jetson or any(row is not None and row.tegra for row in rows)
 
 
