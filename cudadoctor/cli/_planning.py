@@ -120,9 +120,21 @@ def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     }
     if system == "wsl":
         facts["system.wsl"] = known(2, "--os")
+    elif wish.system is None and own_system == "linux":
+        facts.update(_own_distribution())
     if executable is not None:
         facts["python.executable"] = known(executable, "--python")
     return need, Facts(facts)
+
+
+def _own_distribution() -> dict[str, Fact[object]]:
+    """The distribution that we run on: who plans on a login node plans for the nodes behind it."""
+    from cudadoctor.probes.examine import live_system
+    from cudadoctor.probes.identity import look
+
+    return {
+        name: fact for name, fact in look(live_system()).items() if name.startswith(("system.distri", "system.ostree"))
+    }
 
 
 def _gpus(names: Sequence[str], matrix: Matrix) -> tuple[tuple[Gpu, ...], str]:

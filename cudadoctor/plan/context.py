@@ -95,6 +95,23 @@ class Context:
         return self.matrix.distribution(name, like, self.facts.value("system.distribution_version"))
 
     @property
+    def is_image(self) -> bool:
+        """Whether packages are layered onto an image: the distribution's own package manager changes nothing then."""
+        return bool(self.facts.value("system.ostree", False))
+
+    def install(self, distribution: Distribution, packages: Sequence[str]) -> tuple[str, ...]:
+        """The command, as root, that installs packages of the distribution."""
+        if self.is_image:
+            return self.root("rpm-ostree", "install", *packages)
+        return self.root(*distribution.install_command(packages))
+
+    def remove(self, distribution: Distribution, packages: Sequence[str]) -> tuple[str, ...]:
+        """The command, as root, that removes them."""
+        if self.is_image:
+            return self.root("rpm-ostree", "uninstall", *packages)
+        return self.root(*distribution.remove_command(packages))
+
+    @property
     def gpus(self) -> tuple[gpu_questions.Gpu, ...]:
         return self.case.derived(gpu_questions.gpus)
 

@@ -13,7 +13,7 @@ from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import BY_HAND, CAREFUL, DRIVER, JOB, KERNEL, PACKAGES, REBOOT, SAFE, SETTING, Draft, draft
 from cudadoctor.plan.plan import Options, Plan, wished
 from cudadoctor.plan.remedies import spell_out
-from cudadoctor.plan.remedies.driver import update_driver
+from cudadoctor.plan.remedies.driver import in_words, update_driver
 from cudadoctor.plan.remedies.torch import install_torch
 from cudadoctor.plan.remedies.undo import before
 from cudadoctor.plan.totals import whole_download, whole_undo
@@ -65,7 +65,16 @@ def _plan(
         before(context, choice) if choice is not None and installs else {},
         whole_undo(steps, context.shell),
         whole_download(steps),
+        _driver_words(context, steps, resolution),
     )
+
+
+def _driver_words(context: Context, steps: Sequence[FixStep], resolution: Optional[Resolution]) -> tuple[str, ...]:
+    """Where a newer driver would open something, or none is known yet; not where a step installs one."""
+    if resolution is None or resolution.drivers is None or any(step.kind == "driver" for step in steps):
+        return ()
+    is_asked = context.present.driver is None or any("driver" in blocker.by for blocker in resolution.blocked_by)
+    return in_words(context, resolution.drivers) if is_asked else ()
 
 
 def _has(context: Context) -> bool:

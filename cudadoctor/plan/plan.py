@@ -48,6 +48,7 @@ class Plan(NamedTuple):
     runs by itself. `resolution` is the torch that was chosen on the way (None: nobody looked), `need` what for.
     `shell` is the shell in which the commands are pasted. `before` are the versions of what an install of torch
     replaces, `undo` the one line that brings them back, `download` the bytes that the steps download (None: not known).
+    `driver_words` say which driver branches the GPUs take, where that is in question.
     """
 
     steps: tuple[FixStep, ...]
@@ -58,6 +59,7 @@ class Plan(NamedTuple):
     before: Mapping[str, str] = _NO_VERSIONS
     undo: str = ""
     download: Optional[int] = None
+    driver_words: tuple[str, ...] = ()
 
 
 def wished(options: Options) -> bool:

@@ -9,7 +9,7 @@ from cudadoctor.plan.shell import quote
 from cudadoctor.render.plan import OK, TODO, FixView
 from cudadoctor.render.steps import is_command, needs_text
 from cudadoctor.render.style import Style, clean, wrap
-from cudadoctor.resolve import DriverRange, Resolution
+from cudadoctor.resolve import Resolution
 
 # More builds that run as well than anybody compares.
 _MOST_ALSO = 4
@@ -128,6 +128,7 @@ def _torch_lines(view: FixView) -> Iterator[str]:
     rows += [("not", text) for text in view.not_helping]
     if view.resolution is not None:
         rows += _about_choice(view.resolution, view.plan.steps)
+    rows += [("driver" if place == 0 else "", text) for place, text in enumerate(view.plan.driver_words)]
     if rows:
         yield ""
     for name, text in rows:
@@ -148,9 +149,6 @@ def _about_choice(found: Resolution, steps: Sequence[FixStep]) -> list[tuple[str
         rows.append(("better", f"{_sentence(blocker.change)} opens torch {blocker.opens.version}"))
     for way in found.other_ways[:2]:
         rows.append(("or", f"{way.change} opens torch {way.opens.version}: {way.reason}"))
-    if found.drivers is not None and (found.blocked_by or found.driver_first or found.choice is None):
-        words = _driver_words(found.drivers)
-        rows += [("drivers", words)] if words else []
     for move in found.moves:
         to = f" to {move.to}" if move.to is not None else ""
         what = {
@@ -177,15 +175,3 @@ def _about_choice(found: Resolution, steps: Sequence[FixStep]) -> list[tuple[str
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _driver_words(drivers: DriverRange) -> str:
-    parts = []
-    if drivers.first is not None:
-        parts.append(f"{drivers.first.name} is the first branch for these GPUs")
-    if drivers.last is not None:
-        parts.append(f"{drivers.last.name} the last" if parts else f"{drivers.last.name} is the last branch for them")
-    if drivers.fitting is not None:
-        flavour = {"open": " with the open kernel modules", "proprietary": " with the proprietary kernel modules"}
-        parts.append(f"{drivers.fitting.name} is the one to install{flavour.get(drivers.flavour or '', '')}")
-    return "; ".join(parts)

@@ -16,10 +16,12 @@ from cudadoctor.plan.remedies.driver_effect import working_effect
 from cudadoctor.plan.remedies.kernel import header_steps
 from cudadoctor.plan.remedies.owner import elsewhere
 from cudadoctor.plan.remedies.restart import reboot
+from cudadoctor.resolve import DriverRange, bounds, fitting_branch
 from cudadoctor.resolve import Gpu as NeedGpu
-from cudadoctor.resolve import bounds, fitting_branch
 
 DOWNLOADS = "https://www.nvidia.com/drivers"
+# Descendants of Fedora that are images, and come with the driver in one of them.
+_IMAGES_WITH_DRIVER = ("bazzite", "bluefin", "aurora")
 REPOSITORIES = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 
 
@@ -48,6 +50,39 @@ def _branch(context: Context, number: Optional[int], at_least: int = 0) -> Optio
     if number is not None:
         return context.matrix.branch(str(number))
     return fitting_branch(_gpus(context), context.matrix, at_least)
+
+
+def in_words(context: Context, drivers: DriverRange) -> tuple[str, ...]:
+    """Which branches drive the machine's GPUs and which one to install, for a machine whose driver is not in question
+    yet: sentences, and on Linux the command."""
+    if drivers.fitting is None:
+        return ()
+    parts = []
+    number = context.present.driver
+    present = context.matrix.branch_of(number, context.numbering) if number is not None else None
+    cards = "these GPUs" if len(context.present.gpus) > 1 else "this GPU"
+    if drivers.first is not None and (present is None or present.linux < drivers.first.linux):
+        parts.append(f"{_named(context, drivers.first)} is the first branch for {cards}")
+    if drivers.last is not None:
+        parts.append(f"{_named(context, drivers.last)} is the last branch for {cards}")
+    fitting = _named(context, drivers.fitting)
+    if context.os == "windows" or context.is_wsl:
+        where = " on Windows" if context.is_wsl else ""
+        return ("; ".join([*parts, f"{fitting} is the one to install{where}, from {DOWNLOADS}"]),)
+    flavour = flavour_for(context, drivers.fitting)
+    parts.append(f"{fitting} is the one to install, with the {flavour} kernel modules")
+    packages, note = _driver_packages(context, context.distribution, drivers.fitting, flavour)
+    if context.distribution is None or not packages:
+        return ("; ".join(parts),)
+    needs = f" ({note.rstrip('.')[:1].lower()}{note.rstrip('.')[1:]})" if note else ""
+    return ("; ".join(parts) + needs + ":", "    " + context.text(context.install(context.distribution, packages)))
+
+
+def _named(context: Context, branch: Branch) -> str:
+    if context.numbering == "linux" or not branch.windows:
+        return branch.name
+    numbers = "-".join(dict.fromkeys((str(branch.windows[0]), str(branch.windows[-1]))))
+    return f"{branch.name} (Windows: {numbers})"
 
 
 def install_driver(
@@ -100,60 +135,86 @@ def _driver_steps(
 ) -> list[Draft]:
     version = branch.latest_linux or branch.first_linux or f"{branch.linux}"
     effect = working_effect(context, version, flavour, branch.cuda)
-    title = f"{verb} the NVIDIA driver {branch.name} ({flavour} kernel modules)"
-    back = "install the driver packages that were there before, and reboot"
-    present = _packages_present(context)
-    if present:
-        back = f"install {', '.join(present[:4])} again, and reboot"
-    elif verb == "Install":
-        back = "remove the packages again, and reboot"
-    steps = header_steps(context)
+    title = f"{_verb(context, branch, verb)} {branch.name} ({flavour} kernel modules)"
+    after = reboot(context, "the new kernel module is loaded at the next start", effect)
     distribution = context.distribution
-    packages, note = _driver_packages(context, distribution, branch, flavour)
-    needed = f"Any driver from {floor} on will do. " if floor else ""
-    _, highest = bounds(_gpus(context), context.matrix)
-    if floor and context.matrix.branch(str(highest)) is not None:
-        needed = f"Any driver from {floor} to the end of R{highest} will do. "
-    if distribution is None or not packages:
+    needed = _which_will_do(context, floor)
+    if context.is_image and context.facts.value("system.distribution") in _IMAGES_WITH_DRIVER:
         text = (
-            needed
-            + (note or f"Install a driver of branch {branch.name} from your distribution, or from {DOWNLOADS}")
-            + "."
+            f"{needed}This system comes in images with the driver and without it: take the one with nvidia in its "
+            "name. `rpm-ostree status` shows yours, `rpm-ostree rebase` changes it."
         )
-        steps.append(
-            draft(DRIVER, "install-driver", title, "driver", needs=("root", "network", "reboot"), instructions=text)
-        )
-    else:
-        stream = distribution.module_stream(branch.linux, flavour == OPEN)
-        if stream:
-            steps.append(
-                draft(
-                    DRIVER,
-                    "driver-stream",
-                    f"Choose the driver stream {branch.name}",
-                    "driver",
-                    context.root(*stream),
-                    needs=("root", "network"),
-                    changes="tells dnf which driver branch to install",
-                    undo=context.text(context.root("dnf", "module", "reset", "nvidia-driver")),
-                )
-            )
-        if distribution.relative:
-            note = f"{note} Names are those of {distribution.title}, from which this system descends.".strip()
+        return [_by_hand(title, text), *after]
+    packages, note = _driver_packages(context, distribution, branch, flavour)
+    if distribution is None or not (packages or (distribution.driver_tool and not note)):
+        text = note or f"Install a driver of branch {branch.name} from your distribution, or from {DOWNLOADS}"
+        return [*header_steps(context), _by_hand(title, f"{needed}{text}."), *after]
+    steps = header_steps(context)
+    stream = distribution.module_stream(branch.linux, flavour == OPEN)
+    if stream and not context.is_image:
         steps.append(
             draft(
                 DRIVER,
-                "install-driver",
-                title,
+                "driver-stream",
+                f"Choose the driver stream {branch.name}",
                 "driver",
-                context.root(*distribution.install_command(packages)),
-                needs=("root", "network", "reboot"),
-                changes=f"installs {', '.join(packages)}; another driver branch is replaced",
-                undo=back,
-                instructions=(needed + note).strip(),
+                context.root(*stream),
+                needs=("root", "network"),
+                changes="tells dnf which driver branch to install",
+                undo=context.text(context.root("dnf", "module", "reset", "nvidia-driver")),
             )
         )
-    return [*steps, *reboot(context, "the new kernel module is loaded at the next start", effect)]
+    if context.is_image:
+        note = f"{note} The packages are layered onto the system's image, and are there after the reboot.".strip()
+    elif distribution.relative:
+        note = f"{note} Names are those of {distribution.title}, from which this system descends.".strip()
+    command = context.install(distribution, packages) if packages else context.root(*distribution.driver_tool)
+    what = f"installs {', '.join(packages)}" if packages else "installs the driver that the distribution's tool chooses"
+    steps.append(
+        draft(
+            DRIVER,
+            "install-driver",
+            title,
+            "driver",
+            command,
+            needs=("root", "network", "reboot"),
+            changes=f"{what}; another driver branch is replaced",
+            undo=_back(context, verb),
+            instructions=(needed + note).strip(),
+        )
+    )
+    return [*steps, *after]
+
+
+def _by_hand(title: str, text: str) -> Draft:
+    return draft(DRIVER, "install-driver", title, "driver", needs=("root", "network", "reboot"), instructions=text)
+
+
+def _verb(context: Context, branch: Branch, verb: str) -> str:
+    """What becomes of the driver, said of the branch: to a newer one, or back to an older one."""
+    number = context.present.driver
+    present = context.matrix.branch_of(number, context.numbering) if number is not None else None
+    if verb == "Install" or present is None or present.guessed:
+        return f"{verb} the NVIDIA driver" + (" to" if verb == "Update" else "")
+    return "Go back to the NVIDIA driver" if present.linux > branch.linux else "Update the NVIDIA driver to"
+
+
+def _which_will_do(context: Context, floor: Optional[str]) -> str:
+    if not floor:
+        return ""
+    _, highest = bounds(_gpus(context), context.matrix)
+    if context.matrix.branch(str(highest)) is not None:
+        return f"Any driver from {floor} to the end of R{highest} will do. "
+    return f"Any driver from {floor} on will do. "
+
+
+def _back(context: Context, verb: str) -> str:
+    present = _packages_present(context)
+    if present:
+        return f"install {', '.join(present[:4])} again, and reboot"
+    if verb == "Install":
+        return "remove the packages again, and reboot"
+    return "install the driver packages that were there before, and reboot"
 
 
 def _driver_packages(

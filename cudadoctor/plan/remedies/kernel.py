@@ -5,9 +5,11 @@ Nothing here is ever run by cudadoctor itself: a kernel is for a person to chang
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from cudadoctor.matrix import Distribution
 from cudadoctor.plan import validate
 from cudadoctor.plan.context import OPEN, PROPRIETARY, Context
 from cudadoctor.plan.draft import DRIVER, KERNEL, SIGNING, Draft, draft
@@ -16,6 +18,17 @@ from cudadoctor.plan.remedies.modules import load_module
 from cudadoctor.plan.remedies.owner import elsewhere
 from cudadoctor.plan.remedies.restart import initramfs, reboot
 
+# 6.8.0-79-generic, 6.1.0-28-cloud-amd64, 6.12.9+deb13-amd64; 6.17.4-200.fc43.x86_64, 5.14.0-503.el9.x86_64;
+# 6.4.0-150600.23.25-default; 6.17.1-arch1-1, 6.12.50-1-lts.
+_OWN_KERNELS = {
+    "debian": r"\d-\d+-[a-z]|\+(?:deb|bpo)\d*",
+    "redhat": r"\.(?:fc|el|amzn|azl|cm)\d",
+    "suse": r"-(?:default|azure|rt|preempt|64kb|kvmsmall|longterm)\Z",
+    "arch": r"-arch\d|-(?:lts|zen|hardened|rt|rt-lts)\Z",
+}
+# Proxmox's kernels and Ubuntu's builds of kernel.org's, whose headers are other packages or other repositories'.
+_FOREIGN_KERNELS = {"debian": r"-pve\Z|-0[0-9]{5}(?:rc\d+)?-"}
+
 NOUVEAU_FILE = "/etc/modprobe.d/blacklist-nouveau.conf"
 
 
@@ -23,24 +36,57 @@ def header_steps(context: Context) -> list[Draft]:
     """Headers of the running kernel, where a module has to be built and they are known to be missing."""
     headers = context.facts["kernel.headers"]
     distribution = context.distribution
-    if distribution is None or not (headers.is_absent or headers.value is False):
+    if distribution is None or context.is_image or not (headers.is_absent or headers.value is False):
         return []
-    packages = distribution.headers(context.kernel)
+    packages = _headers(distribution, context.kernel)
     if not packages:
         return []
+    if not is_of_distribution(distribution, context.kernel):
+        text = (
+            f"The running kernel, {context.kernel}, is none of {distribution.title}'s own, so its package manager has "
+            "no headers for it. They come from where the kernel came from: its own headers package, or its source "
+            "(make modules_prepare)."
+        )
+        return [
+            draft(
+                KERNEL,
+                "install-kernel-headers",
+                "Get the headers of the running kernel",
+                "kernel",
+                needs=("root",),
+                instructions=text,
+                effect={"kernel.headers": True},
+            )
+        ]
     return [
         draft(
             KERNEL,
             "install-kernel-headers",
             "Install the headers of the running kernel",
             "kernel",
-            context.root(*distribution.install_command(packages)),
+            context.install(distribution, packages),
             needs=("root", "network"),
             changes=f"installs {', '.join(packages)}, without which no kernel module can be built",
-            undo=context.text(context.root(*distribution.remove_command(packages))),
+            undo=context.text(context.remove(distribution, packages)),
             effect={"kernel.headers": True},
         )
     ]
+
+
+def is_of_distribution(distribution: Distribution, kernel: str) -> bool:
+    """Whether the release of a kernel is one that the distribution gives its own. Unknown families: taken for one."""
+    foreign = _FOREIGN_KERNELS.get(distribution.family)
+    own = _OWN_KERNELS.get(distribution.family)
+    return not (foreign and re.search(foreign, kernel)) and (own is None or re.search(own, kernel) is not None)
+
+
+def _headers(distribution: Distribution, kernel: str) -> tuple[str, ...]:
+    """Arch names its headers after the kernel's package, which the release ends in."""
+    packages = distribution.headers(kernel)
+    branch = re.search(r"-(lts|zen|hardened|rt|rt-lts)\Z", kernel)
+    if distribution.family == "arch" and branch and packages:
+        return (f"linux-{branch.group(1)}-headers",)
+    return packages
 
 
 def blacklist_nouveau(context: Context) -> list[Draft]:

@@ -11,8 +11,14 @@ from cudadoctor.plan.draft import BY_HAND, Draft, draft
 def elsewhere(context: Context, what: str) -> Optional[list[Draft]]:
     """Where the driver is not this system's own, the step for whoever owns it."""
     if context.is_jetson:
-        text = "The driver of a Jetson is part of its JetPack release: install or update JetPack (https://developer.nvidia.com/jetpack)."
+        text = (
+            "The driver of a Jetson is part of its JetPack release: install or update JetPack "
+            "(https://developer.nvidia.com/jetpack)."
+        )
         return [draft(BY_HAND, "jetpack", f"{what} with JetPack", "driver", instructions=text)]
+    if "asahi" in str(context.facts.value("system.kernel_release", "")):
+        text = "NVIDIA makes no driver for Apple's computers: this GPU can be used from another machine only."
+        return [draft(BY_HAND, "no-driver-for-apple", f"{what}: there is none", "driver", instructions=text)]
     if context.container is not None:
         text = (
             "A container has no driver of its own: it uses that of its host. On the host: `cudadoctor fix --print`. "

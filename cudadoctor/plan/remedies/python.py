@@ -42,7 +42,7 @@ def make_venv(context: Context, python: str = "", path: str = "") -> list[Draft]
     if context.options.installer == UV:
         argv = ["uv", "venv", "--seed", "--python", interpreter, NEW_ENVIRONMENT]
     elif distribution is not None and distribution.family == "debian":
-        package = context.text(context.root(*distribution.install_command(distribution.venv)))
+        package = context.text(context.install(distribution, distribution.venv))
         instructions = f"If the venv module is missing: {package}"
     return [
         draft(
@@ -100,7 +100,7 @@ def install_pip(context: Context) -> list[Draft]:
     distribution = context.distribution
     instructions = ""
     if distribution is not None and distribution.pip:
-        command = context.text(context.root(*distribution.install_command(distribution.pip)))
+        command = context.text(context.install(distribution, distribution.pip))
         instructions = f"Where ensurepip is missing too: {command}"
     return [
         draft(

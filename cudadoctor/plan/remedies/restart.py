@@ -33,6 +33,21 @@ def reboot(context: Context, why: str = "", effect: Optional[dict[str, Any]] = N
 
 def initramfs(context: Context) -> list[Draft]:
     distribution = context.distribution
+    if context.is_image:
+        text = (
+            "The early boot image belongs to the system's image here. Keep nouveau out on the kernel command line:\n"
+            "    sudo rpm-ostree kargs --append=rd.driver.blacklist=nouveau --append=modprobe.blacklist=nouveau"
+        )
+        return [
+            draft(
+                INITRAMFS,
+                "initramfs",
+                "Say it on the kernel command line as well",
+                "kernel",
+                needs=("root",),
+                instructions=text,
+            )
+        ]
     if distribution is None or not distribution.initramfs:
         text = (
             "Write the early boot image (initramfs) anew with your distribution's own command: dracut, mkinitcpio, ..."

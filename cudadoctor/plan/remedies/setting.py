@@ -249,11 +249,11 @@ def install_package(context: Context, role: str, version: str = "") -> list[Draf
             f"install-{role}",
             f"Install {', '.join(words)}",
             "install",
-            context.root(*distribution.install_command(words)),
+            context.install(distribution, words),
             needs=("root", "network"),
             effect=effect,
             changes=f"installs {', '.join(words)}",
-            undo=context.text(context.root(*distribution.remove_command(words))),
+            undo=context.text(context.remove(distribution, words)),
             instructions="It is in NVIDIA's repository for containers (https://nvidia.github.io/libnvidia-container/)."
             if role == "container-toolkit"
             else "",

@@ -94,12 +94,12 @@ def remove_linux_driver_from_wsl(context: Context, packages: Any = ()) -> list[D
             "remove-linux-driver",
             "Remove the Linux driver from WSL, where the driver is Windows'",
             "driver",
-            context.root(*distribution.remove_command(names)),
+            context.remove(distribution, names),
             needs=("root",),
             safety=CAREFUL,
             effect=effect,
             changes=f"removes {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}",
-            undo=context.text(context.root(*distribution.install_command(names))),
+            undo=context.text(context.install(distribution, names)),
         )
     ]
 

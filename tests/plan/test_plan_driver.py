@@ -1,0 +1,142 @@
+"""Driver packages on systems where the plain name of the distribution's package is the wrong answer."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+import pytest
+
+from cudadoctor.diagnose import diagnose
+from cudadoctor.matrix import load_matrix
+from cudadoctor.model import FixStep
+from cudadoctor.plan import make_plan
+from cudadoctor.plan.remedies.kernel import is_of_distribution
+from cudadoctor.plan.shell import quote
+from cudadoctor.testing import GONE, Machine, linux
+
+MATRIX = load_matrix()
+NEW_MACHINE = linux().no_driver()
+
+
+def on(name: str, like: str = "", version: str = "", kernel: Optional[str] = None, **more: Any) -> Machine:
+    facts: dict[str, Any] = {
+        "system.distribution": name,
+        "system.distribution_like": like.split(),
+        "system.distribution_version": version or GONE,
+        **{f"system.{key}": value for key, value in more.items()},
+    }
+    if kernel is not None:
+        facts["system.kernel_release"] = kernel
+    return NEW_MACHINE.set(facts)
+
+
+def steps(machine: Machine) -> dict[str, FixStep]:
+    return {step.id: step for step in make_plan(diagnose(machine.facts, MATRIX), MATRIX, strict=True).steps}
+
+
+class Row(NamedTuple):
+    title: str
+    machine: Machine
+    command: str
+    says: str
+
+
+IMAGES = [
+    Row(
+        "Silverblue layers packages onto its image",
+        on("fedora", "", "43", ostree=True),
+        "sudo rpm-ostree install akmod-nvidia xorg-x11-drv-nvidia-cuda",
+        "layered onto the system's image",
+    ),
+    Row(
+        "Bazzite has an image with the driver",
+        on("bazzite", "fedora", "43", ostree=True),
+        "",
+        "take the one with nvidia in its name",
+    ),
+    Row(
+        "Manjaro's own tool picks the package of the kernel",
+        on("manjaro", "arch", kernel="6.12.50-1-MANJARO"),
+        "sudo mhwd -a pci nonfree 0300",
+        "",
+    ),
+    Row(
+        "plain Fedora",
+        on("fedora", "", "43", ostree=False),
+        "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
+        "RPM Fusion",
+    ),
+]
+
+
+@pytest.mark.parametrize("row", IMAGES, ids=lambda row: row.title)
+def test_how_the_driver_is_installed(row: Row) -> None:
+    step = steps(row.machine)["install-driver"]
+    assert (quote(step.argv) if step.argv else "") == row.command
+    assert row.says in step.instructions
+
+
+def test_apples_computers_have_no_driver() -> None:
+    machine = on("fedora-asahi-remix", "fedora", "42", kernel="6.14.2-401.asahi.fc42.aarch64+16k", arch="aarch64")
+    found = steps(machine)
+    assert "install-driver" not in found
+    assert "no driver for Apple" in found["no-driver-for-apple"].instructions
+
+
+def test_the_boot_image_of_an_image_is_not_written_anew() -> None:
+    machine = on("fedora", "", "43", ostree=True)
+    pci = [dict(entry, driver="nouveau") for entry in machine.facts.value("pci.gpus")]
+    machine = machine.set(
+        {"kernel.modules": ["nouveau", "video"], "kernel.nouveau_blacklisted_by": [], "pci.gpus": pci}
+    )
+    step = steps(machine)["initramfs"]
+    assert step.argv is None
+    assert "rpm-ostree kargs" in step.instructions
+
+
+# Family, its distribution, kernels of its own and others.
+KERNELS = [
+    (
+        ("ubuntu", "", "24.04"),
+        ["6.8.0-79-generic", "6.8.0-1015-aws", "6.8.0-1013-nvidia-64k"],
+        ["6.14.0-061400-generic", "6.9.3", "6.12.1-x64v3-xanmod1"],
+    ),
+    (
+        ("debian", "", "13"),
+        ["6.12.48-1-amd64", "6.1.0-28-cloud-amd64", "6.12.9+deb13-amd64"],
+        ["6.8.12-4-pve", "6.16.0"],
+    ),
+    (("fedora", "", "43"), ["6.17.4-200.fc43.x86_64"], ["6.17.4", "6.12.0-custom"]),
+    (("rocky", "rhel", "9.5"), ["5.14.0-503.el9.x86_64"], ["6.6.10"]),
+    (("opensuse-leap", "suse", "15.6"), ["6.4.0-150600.23.25-default"], ["6.12.0-me"]),
+    (("arch", "", ""), ["6.17.1-arch1-1", "6.12.50-1-lts", "6.17.1-zen1-1-zen"], ["6.17.1-cachyos", "6.17.1"]),
+]
+
+
+@pytest.mark.parametrize(("names", "own", "foreign"), KERNELS, ids=[row[0][0] for row in KERNELS])
+def test_whose_kernel_it_is(names: tuple[str, str, str], own: list[str], foreign: list[str]) -> None:
+    distribution = MATRIX.distribution(*names)
+    assert distribution is not None
+    assert [kernel for kernel in own if not is_of_distribution(distribution, kernel)] == []
+    assert [kernel for kernel in foreign if is_of_distribution(distribution, kernel)] == []
+
+
+def test_no_package_has_the_headers_of_a_kernel_that_somebody_built() -> None:
+    machine = on("ubuntu", "debian", "24.04", kernel="6.9.3-mine").set({"kernel.headers": False})
+    step = steps(machine)["install-kernel-headers"]
+    assert step.argv is None
+    assert "none of Ubuntu's own" in step.instructions
+
+
+def test_arch_names_headers_after_the_kernels_package() -> None:
+    machine = on("arch", kernel="6.12.50-1-lts").set({"kernel.headers": False})
+    assert quote(steps(machine)["install-kernel-headers"].argv or ()) == "sudo pacman -S --needed linux-lts-headers"
+
+
+PASCAL = linux().gpu("NVIDIA GeForce GTX 1080", "6.1", 8, device_id="1b80")
+
+
+def test_a_driver_that_dropped_the_card_gives_way_to_its_last_branch() -> None:
+    machine = PASCAL.no_driver().set({"driver.library_version": "610.43.02"})
+    titles = [step.title for step in steps(machine).values()]
+    assert any("R580" in title and "proprietary" in title for title in titles)
