@@ -98,13 +98,14 @@ def _is_before_arm_servers(capability: str) -> bool:
 def pickers() -> dict[str, tuple[str, Picker]]:
     """Title and choice of every picker by name, ours first."""
     found: dict[str, tuple[str, Picker]] = {"cudadoctor": ("`cudadoctor fix --print`", ours)}
-    for row in _rules()["picker"]:
+    for row in rules()["picker"]:
         found[row["name"]] = (row["title"], functools.partial(_pick, row))
     return found
 
 
 @functools.cache
-def _rules() -> dict[str, Any]:
+def rules() -> dict[str, Any]:
+    """scripts/pickers.toml."""
     with (ROOT / "scripts" / "pickers.toml").open("rb") as file:
         return tomllib.load(file)
 
@@ -236,14 +237,10 @@ def markdown(found: Comparison) -> str:
     lines = [f"| of {found.machines} machines | {' | '.join(VERDICTS)} |", "|---" * (len(VERDICTS) + 1) + "|"]
     for name, counts in found.verdicts.items():
         lines.append(f"| {titles[name]} | {' | '.join(str(counts[one]) for one in VERDICTS)} |")
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"On {found.hopeless} of these machines no CUDA build of torch runs (an old driver, a new Python). There it is right",
-            "to say so; a CPU build that is installed without a word counts as one.",
-        ]
-    )
+    note = f"""
+On {found.hopeless} of these machines no CUDA build of torch runs (an old driver, a new Python). There it is right to
+say so; a CPU build that is installed without a word counts as one."""
+    return "\n".join([*lines, note])
 
 
 def main() -> int:
@@ -260,14 +257,15 @@ def main() -> int:
             if answer != "right" and shown < options.limit:
                 shown += 1
                 why = "; ".join(oracle.faults(picked, machine)) if picked else ""
-                print(f"{answer:11}{_words(machine)}: {picked or 'nothing'}{' (' + why + ')' if why else ''}")
+                print(f"{answer:11}{words(machine)}: {picked or 'nothing'}{' (' + why + ')' if why else ''}")
         return 0
     found = compare()
     print(json.dumps(found._asdict(), indent=2) if options.format == "json" else markdown(found))
     return 1 if found.verdicts["cudadoctor"]["cannot run"] else 0
 
 
-def _words(machine: Machine) -> str:
+def words(machine: Machine) -> str:
+    """The machine in words."""
     wsl = " (WSL)" if machine.numbering == "windows" and machine.platform.startswith("linux") else ""
     gpus = " + ".join(machine.gpus)
     return f"{gpus}, driver {machine.driver}, {machine.platform}{wsl}, Python {machine.python}"

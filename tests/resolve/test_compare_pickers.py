@@ -63,7 +63,7 @@ PICKS = [
 ]
 
 
-@pytest.mark.parametrize("row", PICKS, ids=lambda row: compare._words(row[0]))
+@pytest.mark.parametrize("row", PICKS, ids=lambda row: compare.words(row[0]))
 def test_what_each_picks(row: tuple[Machine, str, str, str, str, str]) -> None:
     machine, uv, ltt, smi, pip, ours = row
     found = {name: picked(name, machine) for name in compare.pickers()}
@@ -95,7 +95,7 @@ def test_how_a_pick_is_judged(machine: Machine, torch: Optional[str], variant: O
 
 
 def test_every_rule_names_its_source_and_every_floor_is_a_driver() -> None:
-    for row in compare._rules()["picker"]:
+    for row in compare.rules()["picker"]:
         assert len(row["source"]) > 40, row["name"]
         for column in ("linux", "windows"):
             floors = [(oracle.numbers(cuda), oracle.numbers(driver)) for cuda, driver in row.get(column, {}).items()]

@@ -106,6 +106,7 @@ def need_of(machine: Machine, **more: Any) -> Need:
         "glibc": machine.glibc,
         "wsl": machine.numbering == "windows" and machine.platform.startswith("linux"),
         "torch": machine.request,
+        "welcome": ("torchvision",),
     }
     return Need(**{**known, **more})
 
@@ -188,6 +189,29 @@ def test_a_torch_that_was_asked_for(place: Place, request_: str) -> None:
         for driver in SOME_DRIVERS[place.numbering][1::2]
         for python in ("3.9", "3.13t")
     )
+
+
+RELEASES = [
+    release
+    for path in (oracle.COMPAT / "torch").glob("*.toml")
+    for release in oracle.rows(f"torch/{path.stem}")["release"]
+]
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release["version"])
+def test_torchvision_is_the_one_of_that_release(release: dict[str, Any]) -> None:
+    for build in oracle.builds():
+        if build.torch == release["version"] and build.platform == "linux-x86_64" and build.cuda and build.seen:
+            machine = at(LINUX, "7.0", driver="580.95.05", python=max(build.pythons, key=_python), request=build.torch)
+            choice = resolve(need_of(machine), MATRIX).choice
+            if not oracle.faults(build, machine):
+                assert choice is not None and choice.torch == build.torch
+                ((name, version),) = choice.companions
+                assert (name, version.partition("+")[0]) == ("torchvision", release["companions"]["torchvision"])
+
+
+def _python(tag: str) -> tuple[bool, tuple[int, ...]]:
+    return not tag.endswith("t"), numbers(tag.rstrip("t"))
 
 
 @pytest.mark.parametrize("python", ["3.9", "3.12"])

@@ -155,8 +155,6 @@ def test_without_a_gpu_the_cpu_index_is_spelled_out(ask: Ask) -> None:
     assert install[-2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
 
 
-FRESH = {"torch.version": None, "torch.sass": []}
-
 ILL = {
     "not loaded": linux().gpu("NVIDIA GeForce RTX 4090", "8.9").driver("580.95.05", "13.0").not_loaded(),
     "another library than module": linux()
