@@ -80,10 +80,13 @@ def section(compat: str, name: str) -> dict[str, Any]:
 
 
 def shape(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The form in which a section is stored: GPU rows get what their group shares, and are indexed by name and id."""
+    """The form in which a section is stored: GPU rows get what their group shares, and are indexed by name and id.
+
+    Each GPU row is stored as text: a check asks for one or two of some hundreds, and reads no others.
+    """
     if name != "gpus":
         return dict(data)
-    rows: list[dict[str, Any]] = []
+    rows: list[str] = []
     by_name: dict[str, list[int]] = {}
     by_pci: dict[str, list[int]] = {}
     by_chip: dict[str, list[int]] = {}
@@ -91,7 +94,7 @@ def shape(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
         shared = {column: value for column, value in group.items() if column != "gpus"}
         for gpu in group.get("gpus", ()):
             number = len(rows)
-            rows.append({**shared, **gpu})
+            rows.append(json.dumps({**shared, **gpu}, separators=(",", ":")))
             names = (gpu["name"], *gpu.get("smi", ()), *gpu.get("also", ()))
             for text in dict.fromkeys(key(words(name)) for name in names):
                 by_name.setdefault(text, []).append(number)

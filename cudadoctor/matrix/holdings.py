@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -71,7 +72,7 @@ def _table(section: str, matrix: Matrix) -> Table:
     data = matrix.raw(section)
     files = list(data.values()) if section in FOLDERS else [data]
     rows = [row for file in files for part in file.values() if isinstance(part, list) for row in part]
-    rows = [row for row in rows if isinstance(row, dict)]
+    rows = [json.loads(row) if isinstance(row, str) else row for row in rows]  # GPU rows are stored as text
     inner = [item for row in rows for item in row.get("builds", ())]
     guessed = sum(_is_guess(row) for row in (*rows, *inner))
     first = last = None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional
@@ -58,7 +59,8 @@ def _columns(name: str, data: Mapping[str, Any]) -> Iterator[str]:
             yield from check_file(f"torch/{minor}", rows)
     elif name == "gpus":
         shared = {column: rule for column, rule in TABLES["gpus"]["group"].items() if column != "gpus"}
-        yield from check_rows("gpus", data, {**shared, **GPU_COLUMNS})
+        rows = [json.loads(row) for row in data.get("rows", ())]
+        yield from check_rows("gpus", {**data, "rows": rows}, {**shared, **GPU_COLUMNS})
     else:
         yield from check_file(name, data)
 

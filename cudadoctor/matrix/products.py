@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Optional
@@ -30,7 +31,7 @@ class ProductQuestions(Sections):
 
     def _make_gpu(self, number: int) -> Gpu:
         data = self.raw("gpus")
-        row = data["rows"][number]
+        row = json.loads(data["rows"][number])
         return Gpu(
             row["name"],
             row["class"],
@@ -208,15 +209,15 @@ class ProductQuestions(Sections):
         asked = words(text)
         if is_foreign(asked):
             return ()
-        rows = self.raw("gpus")["rows"]
-        same = [row["name"] for row in rows if set(words(row["name"])) & {word for word in asked if _TELLS.match(word)}]
-        plain = {row["name"].lower(): row["name"] for row in rows}
+        names = [row.name for row in self.gpus()]
+        same = [name for name in names if set(words(name)) & {word for word in asked if _TELLS.match(word)}]
+        plain = {name.lower(): name for name in names}
         brand = ("geforce ", "nvidia ", "tesla ")
-        for row in rows:
-            short = row["name"].lower()
+        for name in names:
+            short = name.lower()
             for word in brand:
                 short = short.replace(word, "")
-            plain.setdefault(short, row["name"])
+            plain.setdefault(short, name)
         wanted = text.lower()
         for word in brand:
             wanted = wanted.replace(word, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any, Callable
 
 import pytest
@@ -38,8 +39,25 @@ def _build(data: Data, version: str, variant: str, platform: str = "linux-x86_64
     return _find(_release(data, version)["builds"], variant=variant, platform=platform)
 
 
-def _gpu(data: Data, name: str) -> dict[str, Any]:
-    return _find(data["gpus"]["rows"], name=name)
+class _Gpu:
+    """A GPU's row, which is stored as text."""
+
+    def __init__(self, data: Data, name: str) -> None:
+        self._rows: list[str] = data["gpus"]["rows"]
+        self._number = next(n for n, row in enumerate(self._rows) if json.loads(row)["name"] == name)
+
+    def update(self, **columns: Any) -> None:
+        """Sets columns, or takes away those that are None."""
+        row = {**json.loads(self._rows[self._number]), **columns}
+        self._rows[self._number] = json.dumps({key: value for key, value in row.items() if value is not None})
+
+    @property
+    def pci(self) -> list[str]:
+        return list(json.loads(self._rows[self._number])["pci"])
+
+
+def _gpu(data: Data, name: str) -> _Gpu:
+    return _Gpu(data, name)
 
 
 def _branch(data: Data, name: str) -> dict[str, Any]:
@@ -191,7 +209,7 @@ SLIPS: list[Slip] = [
     ),
     (
         "a GPU without modules",
-        lambda d: _gpu(d, "GeForce RTX 4090").pop("modules"),
+        lambda d: _gpu(d, "GeForce RTX 4090").update(modules=None),
         "nothing of the Linux kernel modules",
     ),
     (
@@ -216,7 +234,7 @@ SLIPS: list[Slip] = [
     ),
     (
         "a PCI id of two capabilities",
-        lambda d: _gpu(d, "GeForce RTX 4090")["pci"].append(_gpu(d, "GeForce RTX 5090")["pci"][0]),
+        lambda d: _gpu(d, "GeForce RTX 4090").update(pci=_gpu(d, "GeForce RTX 5090").pci),
         "stands for GPUs of 12.0 and 8.9",
     ),
     (
