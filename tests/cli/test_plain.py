@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cudadoctor
-from cudadoctor.cli import _plain
+from cudadoctor.cli import _plain, group
 from cudadoctor.cli._checking import check
 from cudadoctor.cli._plain import plain_check
 from cudadoctor.cli.check import command
@@ -73,7 +73,7 @@ LEFT_TO_CLICK = [
 def by_click(words: list[str]) -> Any:
     """The parameters as click reads them, or None where it has something else to say."""
     try:
-        return command.make_context("check", list(words)).params
+        return command.make_context("check", list(words), parent=click.Context(group, **group.context_settings)).params
     except (click.ClickException, click.exceptions.Exit):
         return None
 
