@@ -29,6 +29,7 @@ _ABSENT = (403, 404, 410)
 # Statuses that may pass.
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 _REDIRECTS = 5
+_LATE = "no answer in time"
 
 
 class FetchError(Exception):
@@ -148,12 +149,13 @@ class Fetcher:
                 return Answer(answer.url, content, answer.headers.get("Content-Type", ""), False)
         except requests.exceptions.SSLError as error:
             raise FetchError(f"{shown}: {_tls(error)}") from None
-        except requests.exceptions.ProxyError:
-            raise _Passing("no connection through the proxy") from None
+        except requests.exceptions.ProxyError as error:
+            why = _connection(error)
+            raise _Passing(why if why == _LATE else "no connection through the proxy") from None
         except requests.exceptions.TooManyRedirects:
             raise FetchError(f"{shown}: it leads from one address to the next without end") from None
         except requests.Timeout:
-            raise _Passing("no answer in time") from None
+            raise _Passing(_LATE) from None
         except requests.ConnectionError as error:
             raise _Passing(_connection(error)) from None
         except requests.exceptions.ChunkedEncodingError:
@@ -328,7 +330,7 @@ def _connection(error: Any) -> str:
     if "ConnectionRefusedError" in names:
         return "the connection was refused"
     if names & {"ReadTimeoutError", "ConnectTimeoutError", "TimeoutError"}:
-        return "no answer in time"
+        return _LATE
     if names & {"IncompleteRead", "ProtocolError", "ConnectionResetError", "RemoteDisconnected"}:
         return "the connection broke off"
     return "no connection"
@@ -339,11 +341,19 @@ def _is_error(item: object) -> bool:
 
 
 def _tls(error: Exception) -> str:
+    """Why no secure connection came to be, from the words of OpenSSL, Python or urllib3."""
     text = str(error)
-    # Python's words in brackets, "certificate has expired", or OpenSSL's.
-    for known in ("certificate has expired", "self-signed certificate", "self signed certificate", "Hostname mismatch"):
+    words = (
+        ("has expired", "it has expired"),
+        ("self-signed", "nobody vouches for it"),
+        ("self signed", "nobody vouches for it"),
+        ("unable to get local issuer", "nobody here knows who vouches for it"),
+        ("Hostname mismatch", "it is another host's"),
+        ("doesn't match", "it is another host's"),
+        ("CERTIFICATE_VERIFY_FAILED", ""),
+    )
+    for known, why in words:
         if known in text:
-            return f"its certificate is not accepted ({known}); your own authorities go into REQUESTS_CA_BUNDLE"
-    if "CERTIFICATE_VERIFY_FAILED" in text:
-        return "its certificate is not accepted; your own authorities go into REQUESTS_CA_BUNDLE"
+            because = f" ({why})" if why else ""
+            return f"its certificate is not accepted{because}; your own authorities go into REQUESTS_CA_BUNDLE"
     return "no secure connection can be made"

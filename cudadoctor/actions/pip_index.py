@@ -14,6 +14,14 @@ from cudadoctor.parse.pip_config import cuda_tag_of_url, without_credentials
 from cudadoctor.parse.pip_output import parse_pip_config_list, parse_pip_default_index
 
 _SECONDS = 30.0
+# Where Python keeps the pip that it would install; Debian keeps it apart.
+_BUNDLED = """
+import ensurepip, glob, os, sysconfig
+for folder in (os.path.join(ensurepip.__path__[0], "_bundled"), sysconfig.get_config_var("WHEEL_PKG_DIR")):
+    for wheel in sorted(glob.glob(os.path.join(folder or "", "pip-*.whl")))[-1:]:
+        print(wheel)
+        raise SystemExit
+"""
 _NAME_IT = "name the index with --index-url"
 
 
@@ -58,8 +66,7 @@ def _pip(python: str) -> tuple[Sequence[str], str]:
     pip: Sequence[str] = (python, "-m", "pip")
     listed = _output([*pip, "config", "list"])
     if listed is None:
-        code = "import ensurepip, glob, os; print(*glob.glob(os.path.join(ensurepip.__path__[0], '_bundled', 'pip-*')))"
-        bundled = (_output([python, "-I", "-c", code]) or "").strip()
+        bundled = (_output([python, "-I", "-c", _BUNDLED]) or "").strip()
         pip = (python, os.path.join(bundled, "pip"))
         listed = _output([*pip, "config", "list"]) if bundled.endswith(".whl") else None
     if listed is None:
