@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures whole commands against each other, in one run, and prints the ratios that the project holds itself to.
 
-    .venv/bin/python scripts/bench.py [--rounds 9] [--torch-python PATH] [--json FILE]
+    python scripts/bench.py [--rounds 9] [--torch-python PATH] [--json FILE]
 
 Run it with an interpreter into which cudadoctor and its test parts are installed (`pip install .`: a checkout and an
 editable install read each module by itself). Every round runs every command once, in turn, so that a machine whose
@@ -109,7 +109,11 @@ def main() -> int:
     options = parser.parse_args()
     runs, missing = commands(options.torch_python)
     which = [sys.executable, "-c", WHICH]
-    print("measured:", subprocess.run(which, cwd=ELSEWHERE, capture_output=True, text=True, check=True).stdout.strip())
+    found = subprocess.run(which, cwd=ELSEWHERE, capture_output=True, text=True)
+    if found.returncode:
+        print(f"cudadoctor is not installed for {sys.executable}: {sys.executable} -m pip install .", file=sys.stderr)
+        return 1
+    print("measured:", found.stdout.strip())
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
     for argv, environment in runs.values():
         measure(argv, environment)  # once unmeasured: caches of files and compiled modules
@@ -118,10 +122,10 @@ def main() -> int:
             samples[name].append(measure(argv, environment))
     figures = {
         name: {
-            how: tuple(take(run[part] for run in found) for part in (0, 1))
+            how: tuple(take(run[part] for run in runs_of_it) for part in (0, 1))
             for how, take in (("median", statistics.median), ("least", min))
         }
-        for name, found in samples.items()
+        for name, runs_of_it in samples.items()
     }
     print(f"{'milliseconds, of ' + str(options.rounds):28}  wall: median  least   processor: median  least")
     for name, of in figures.items():
