@@ -40,7 +40,7 @@ def planned(wish: Wish, style: Style) -> FixView:
     plan, options, asked = _settled(lambda options: plan_for(need, facts, matrix, options), options, matrix, wish)
     found = plan.resolution
     assert found is not None
-    word, verdict, status = _verdict_on(found, need)
+    word, verdict, status = _verdict_on(plan, found, need)
     return FixView(
         word,
         verdict,
@@ -76,8 +76,8 @@ def _own_python(need: Need, found: Resolution) -> tuple[str, ...]:
     return (f"there is no such wheel for Python {own}, which runs cudadoctor: add --python {own} to plan for it",)
 
 
-def _verdict_on(found: Resolution, need: Need) -> tuple[str, str, int]:
-    on = " + ".join(dict.fromkeys(gpu.label for gpu in need.gpus)) or "a machine without an NVIDIA GPU"
+def _verdict_on(plan: Plan, found: Resolution, need: Need) -> tuple[str, str, int]:
+    on = _cards(need) or "a machine without an NVIDIA GPU"
     if not need.gpus and need.driver is not None and need.gpu_state != NONE:
         on = f"any GPU on driver {need.driver}"
     elif need.driver is not None and need.gpus:
@@ -89,10 +89,25 @@ def _verdict_on(found: Resolution, need: Need) -> tuple[str, str, int]:
     if found.choice is None:
         if found.split:
             return FAIL, f"no single torch build serves {on}: one environment for each", EXIT_TODO
+        opened = next((step for step in plan.steps if step.id == "install-torch"), None)
+        if opened is not None and found.blocked_by:
+            version = opened.effect["torch.version"]
+            change = next((b.change for b in found.blocked_by if b.opens.version == version), "the steps below")
+            return TODO, f"torch {version} for {on}, with {change}: {'; '.join(found.reasons)}", EXIT_TODO
         return FAIL, f"no torch build that is known serves {on}: {'; '.join(found.reasons)}", EXIT_TODO
     if found.driver_first is not None:
         return TODO, f"the driver first: {found.driver_first}; then torch {found.choice.version}", EXIT_DONE
+    installs = next((step for step in plan.steps if step.id == "install-torch"), None)
+    if installs is not None and "conda-forge" in (installs.argv or ()):
+        return OK, f"conda-forge's torch {installs.effect['torch.version']} for {on}", EXIT_DONE
     return OK, f"torch {found.choice.version} for {on}", EXIT_DONE
+
+
+def _cards(need: Need) -> str:
+    """ "8x A100", "RTX 5090 + GTX 1080 Ti"."""
+    labels = [gpu.label for gpu in need.gpus]
+    counts = {label: labels.count(label) for label in labels}
+    return " + ".join(f"{count}x {label}" if count > 1 else label for label, count in counts.items())
 
 
 def examined(machine: Machine, wish: Wish, style: Style) -> FixView:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cudadoctor.model import FixStep, ParseError
+from cudadoctor.plan.draft import listed
 from cudadoctor.plan.shell import quote
 from cudadoctor.render.plan import OK, TODO, FixView
 from cudadoctor.render.steps import is_command, needs_text
 from cudadoctor.render.style import Style, clean, wrap
 from cudadoctor.resolve import Resolution
+from cudadoctor.resolve.need import BY_DRIVER, BY_REQUEST
 
 # More builds that run as well than anybody compares.
 _MOST_ALSO = 4
@@ -21,12 +23,14 @@ def lines(view: FixView) -> Iterator[str]:
     for number, line in enumerate(wrap(clean(view.verdict), style.width - 6)):
         yield f"{style.paint(role, view.word.ljust(4)) if number == 0 else '    '}  {line}"
     steps = view.plan.steps
+    if [step.id for step in steps] == ["no-torch-build"]:
+        steps = ()  # the verdict has said it
     for number, step in enumerate(steps, start=1):
         yield ""
         if len(steps) == 1 and step.argv is not None:
             yield from _only_step(step, view)
         else:
-            yield from step_text(step, f"{number}", view.plan.shell, style)
+            yield from step_text(_without_echo(step, view), f"{number}", view.plan.shell, style)
     yield from _who_acts(view)
     yield from _torch_lines(view)
     if view.plan.advice:
@@ -65,7 +69,18 @@ def _only_step(step: FixStep, view: FixView) -> Iterator[str]:
     indent = "   "
     yield indent + view.style.paint("command", command_text(step, view.plan.shell))
     yield ""
-    yield from _rows(step, indent, view.style)
+    yield from _rows(_without_echo(step, view), indent, view.style)
+
+
+def _without_echo(step: FixStep, view: FixView) -> FixStep:
+    """Why it is not the newest torch is told with what people try in vain, and once is enough."""
+    told = any(line.startswith("`pip install -U torch`") for line in view.not_helping)
+    kept = [
+        line
+        for line in step.instructions.split("\n")
+        if not (line.startswith("not torch ") and (told or line.endswith("that was asked for")))
+    ]
+    return step._replace(instructions="\n".join(kept))
 
 
 def step_text(step: FixStep, label: str, shell: str, style: Style) -> Iterator[str]:
@@ -140,12 +155,18 @@ def _about_choice(found: Resolution, steps: Sequence[FixStep]) -> list[tuple[str
     installs = any(step.id.startswith(("install-torch", "no-torch-build")) for step in steps)
     if found.split and not any(step.id.startswith("run-on-") for step in steps):
         for part in found.split:
-            names = " and ".join(dict.fromkeys(gpu.label for gpu in part.gpus))
+            if found.choice is not None and part.choice.version == found.choice.version:
+                continue
+            names = listed(dict.fromkeys(gpu.label for gpu in part.gpus))
             own = "" if found.undecided is not None else ", in an environment of its own"
             rows.append(("each", f"{names}: torch {part.choice.version}{own}"))
     if not installs:
         return rows
-    for blocker in found.blocked_by[:2]:
+    # Who asks for a version knows that there are newer ones, and what the plan changes need not be advised.
+    known = [BY_REQUEST] if found.choice is not None else []
+    known += [BY_DRIVER] if any(step.kind == "driver" for step in steps) else []
+    blockers = [blocker for blocker in found.blocked_by if blocker.by not in known]
+    for blocker in blockers[:2]:
         rows.append(("better", f"{_sentence(blocker.change)} opens torch {blocker.opens.version}"))
     for way in found.other_ways[:2]:
         rows.append(("or", f"{way.change} opens torch {way.opens.version}: {way.reason}"))

@@ -101,6 +101,74 @@ def test_an_interpreter_by_its_path_stands_in_the_command(run: Run) -> None:
     assert '"/opt/my env/bin/python" -m pip install' in out
 
 
+# -- what a person reads -------------------------------------------------------------------------------------------
+
+INVOCATIONS = [
+    "--gpu GTX1080Ti --driver 580.95.05",
+    "--gpu RTX5090 --driver 570.124.06",
+    "--gpu RTX4090 --driver 550.54.14",
+    "--gpu RTX5090 --gpu GTX1080Ti --driver 580.95.05",
+    "--gpu K80 --driver 418.87",
+    "--gpu A100 --gpu A100 --gpu A100 --gpu A100 --driver 550.54.14",
+    "--gpu RTX4090 --driver 581.57 --os windows",
+    "--gpu RTX5090 --driver 572.60 --os wsl",
+    "--gpu GH200 --arch aarch64 --driver 580.95.05",
+    "--gpu none",
+    "--gpu RTX4090 --driver 580.95.05 --python 3.9",
+    "--gpu RTX4090 --driver 580.95.05 --torch 2.6",
+    "--gpu RTX4090 --driver 550.54.14 --with vllm",
+    "--gpu RTX4090 --driver 550.54.14 --with xformers --with jax",
+    "--gpu RTX3060",
+    "--gpu GTX1080 --driver 610.43.02",
+    "--gpu A100 --driver 535.183.01 --torch 2.15",
+    "--gpu RTX4090 --driver 580.95.05 --torch 1.2",
+    "--gpu A100 --driver 535.183.01 --installer conda",
+    "--gpu A100 --driver 535.183.01 --installer uv",
+    "--gpu A100 --driver 535.183.01 --mirror https://mirror.example/whl --mirror-layout flat",
+    "--gpu 8.7 --arch aarch64",
+    "--driver 580.95.05",
+    "--driver 550.54.14",
+]
+
+
+@pytest.mark.parametrize("options", INVOCATIONS)
+def test_the_text_of_a_plan(run: Run, options: str) -> None:
+    """First the verdict, then the command, then the rest: in 80 columns, in ASCII, nothing twice."""
+    result = run("fix", "--print", *([] if "--os" in options else ["--os", "linux"]), *options.split())
+    lines = result.out.splitlines()
+    assert result.err == ""
+    assert lines[0][:6] in ("OK    ", "TODO  ", "FAIL  ", "????  ")
+    assert result.exit == (3 if lines[0].startswith("????") else 1 if lines[0].startswith("FAIL") else result.exit)
+    assert result.out.isascii()
+    commands = ("pip install", "pip uninstall", "conda install", "conda remove", "program.py", "https://")
+    assert [line for line in lines if len(line) > 80 and not any(word in line for word in commands)] == []
+    rows = [line for line in lines if line.startswith(("not  ", "better  ", "note  ", "each  ", "or  "))]
+    assert len(rows) == len(set(rows))
+    if lines[0].startswith("OK"):
+        assert any("install" in line for line in lines[1:5])
+    for word in ("None", "[]", "()", "{", "  ;", "..", "::"):
+        assert word not in result.out.replace("...", ""), word
+
+
+def test_one_command_follows_the_verdict_at_once(run: Run) -> None:
+    lines = run("fix", "--print", "--gpu", "RTX 4090", "--driver", "550.54.14", "--os", "linux").out.splitlines()
+    assert lines[1] == ""
+    assert lines[2].strip().startswith("python -m pip install ")
+
+
+def test_several_cards_of_a_kind_are_counted(run: Run) -> None:
+    out = run("fix", "--print", "--os", "linux", *["--gpu", "A100"] * 8, "--driver", "550.54.14").out
+    assert out.startswith("OK    torch 2.14.1+cu126 for 8x A100 with driver 550.54.14")
+
+
+def test_a_driver_alone_serves_any_card_or_says_which_build_serves_which(run: Run) -> None:
+    old = run("fix", "--print", "--os", "linux", "--driver", "550.54.14")
+    assert old.out.startswith("OK    torch 2.14.1+cu126 for any GPU on driver 550.54.14")
+    new = run("fix", "--print", "--os", "linux", "--driver", "580.95.05")
+    assert new.exit == 3
+    assert "torch 2.14.1+cu126" in new.out and "torch 2.15.0+cu132" in new.out
+
+
 # -- the examined machine -------------------------------------------------------------------------------------------
 
 SICK = linux().torch("2.6.0+cpu").package("torchvision", "0.21.0+cpu")

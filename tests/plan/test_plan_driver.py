@@ -9,7 +9,9 @@ import pytest
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import load_matrix
 from cudadoctor.model import FixStep
-from cudadoctor.plan import make_plan
+from cudadoctor.plan import Options, make_plan
+from cudadoctor.plan.context import Context
+from cudadoctor.plan.remedies import spell_out
 from cudadoctor.plan.remedies.kernel import is_of_distribution
 from cudadoctor.plan.shell import quote
 from cudadoctor.testing import GONE, Machine, linux
@@ -133,10 +135,45 @@ def test_arch_names_headers_after_the_kernels_package() -> None:
     assert quote(steps(machine)["install-kernel-headers"].argv or ()) == "sudo pacman -S --needed linux-lts-headers"
 
 
-PASCAL = linux().gpu("NVIDIA GeForce GTX 1080", "6.1", 8, device_id="1b80")
+# The GTX 1080 was dropped after R580: a package without a branch in its name brings a driver that does not drive it.
+PASCAL = linux().gpu("NVIDIA GeForce GTX 1080", "6.1", 8, device_id="1b80").no_driver()
+
+LAST_BRANCH = [
+    ("ubuntu", "24.04", "sudo apt-get install nvidia-driver-580"),
+    ("debian", "12", "sudo apt-get install cuda-drivers-580"),
+    ("debian", "13", "sudo apt-get install cuda-drivers-580"),
+    ("fedora", "43", "sudo dnf install akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda"),
+    ("rocky", "9.5", "sudo dnf install cuda-drivers"),
+    ("rocky", "10.0", ""),
+    ("arch", "", ""),
+]
 
 
-def test_a_driver_that_dropped_the_card_gives_way_to_its_last_branch() -> None:
-    machine = PASCAL.no_driver().set({"driver.library_version": "610.43.02"})
-    titles = [step.title for step in steps(machine).values()]
-    assert any("R580" in title and "proprietary" in title for title in titles)
+@pytest.mark.parametrize(("name", "version", "command"), LAST_BRANCH)
+def test_the_last_branch_of_a_card_and_no_newer_one(name: str, version: str, command: str) -> None:
+    machine = PASCAL.set(
+        {"system.distribution": name, "system.distribution_like": [], "system.distribution_version": version}
+    )
+    found = steps(machine)
+    step = found["install-driver"]
+    assert "R580 (proprietary kernel modules)" in step.title
+    assert (quote(step.argv) if step.argv else "") == command
+    if name == "rocky" and version.startswith("9"):
+        assert quote(found["driver-stream"].argv or ()).endswith("nvidia-driver:580-dkms")
+    if not command:
+        assert "lock the packages to R580" in step.instructions or "nvidia-580xx-dkms" in step.instructions
+
+
+def test_the_distributions_own_driver_where_it_will_do() -> None:
+    """R610 has dropped the card; Debian's own R535 drives it, and serves CUDA 12."""
+    machine = (
+        linux()
+        .gpu("NVIDIA GeForce GTX 1080", "6.1", 8, device_id="1b80")
+        .driver("610.43.02", "13.3")
+        .no_devices()
+        .set({"system.distribution": "debian", "system.distribution_like": [], "system.distribution_version": "12"})
+    )
+    context = Context(machine.facts, MATRIX, Options())
+    found = {item.step.id: item.step for item in spell_out("update-driver", context, {"minimum_cuda_major": 12})}
+    assert quote(found["install-driver"].argv or ()) == "sudo apt-get install nvidia-tesla-535-driver"
+    assert found["install-driver"].title.startswith("Go back to the NVIDIA driver R535")

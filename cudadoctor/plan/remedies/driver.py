@@ -5,6 +5,8 @@ Nothing here is ever run by cudadoctor itself: a driver is for a person to chang
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Optional
 
 from cudadoctor.matrix import Branch, Distribution
@@ -63,9 +65,11 @@ def in_words(context: Context, drivers: DriverRange) -> tuple[str, ...]:
     cards = "these GPUs" if len(context.present.gpus) > 1 else "this GPU"
     if drivers.first is not None and (present is None or present.linux < drivers.first.linux):
         parts.append(f"{_named(context, drivers.first)} is the first branch for {cards}")
-    if drivers.last is not None:
-        parts.append(f"{_named(context, drivers.last)} is the last branch for {cards}")
     fitting = _named(context, drivers.fitting)
+    if drivers.last == drivers.fitting:
+        fitting += f", the last branch for {cards},"
+    elif drivers.last is not None:
+        parts.append(f"{_named(context, drivers.last)} is the last branch for {cards}")
     if context.os == "windows" or context.is_wsl:
         where = " on Windows" if context.is_wsl else ""
         return ("; ".join([*parts, f"{fitting} is the one to install{where}, from {DOWNLOADS}"]),)
@@ -74,7 +78,7 @@ def in_words(context: Context, drivers: DriverRange) -> tuple[str, ...]:
     packages, note = _driver_packages(context, context.distribution, drivers.fitting, flavour)
     if context.distribution is None or not packages:
         return ("; ".join(parts),)
-    needs = f" ({note.rstrip('.')[:1].lower()}{note.rstrip('.')[1:]})" if note else ""
+    needs = f". {note.rstrip('.')}" if note else ""
     return ("; ".join(parts) + needs + ":", "    " + context.text(context.install(context.distribution, packages)))
 
 
@@ -114,10 +118,22 @@ def update_driver(
     other = elsewhere(context, "Update the driver")
     if other is not None:
         return other
-    branch = _branch(context, None, needed)
+    branch = _own_branch(context, needed) or _branch(context, None, needed)
     if branch is None:
         return [_no_branch(context, needed)]
     return _driver_steps(context, branch, flavour_for(context, branch), "Update", floor)
+
+
+def _own_branch(context: Context, needed: int) -> Optional[Branch]:
+    """The branch that the distribution itself packages, where that is new enough and drives every GPU: no repository of
+    somebody else's is needed for it."""
+    distribution = context.distribution
+    gives = distribution.driver_branch() if distribution is not None else None
+    given = context.matrix.branch(gives) if gives else None
+    lowest, highest = bounds(_gpus(context), context.matrix)
+    if given is None or not needed or not max(needed, lowest) <= given.linux <= highest:
+        return None
+    return given
 
 
 def _no_branch(context: Context, needed: int = 0) -> Draft:
@@ -227,14 +243,37 @@ def _driver_packages(
     note = f"Needs {distribution.driver_needs}." if distribution.driver_needs else ""
     gives = distribution.driver_branch()
     given = context.matrix.branch(gives) if gives else None
+    is_last = _is_last(context, branch)
     if given is not None and given.linux < branch.linux:
         theirs = distribution.nvidia_packages(flavour == OPEN)
+        if is_last:
+            # What has no branch in its name is the newest driver, which has dropped the card.
+            theirs = tuple(f"{package}-{branch.linux}" for package in theirs)
         text = f"{distribution.title} itself packages {given.name}: add NVIDIA's repository first ({REPOSITORIES})."
         return theirs, text
     if any(":" in package for package in packages):
         names = ", ".join(package.partition(":")[2] or package for package in packages)
         return (), f"Build {names} from Arch's user repository (AUR), then reboot"
+    if is_last and packages and not given and not _names_branch(distribution, branch, packages, flavour):
+        text = (
+            f"{', '.join(packages)} brings the newest driver, which has dropped this card: lock the packages to "
+            f"{branch.name} before you install them ({REPOSITORIES}version-locking.html)"
+        )
+        return (), text
     return packages, note
+
+
+def _is_last(context: Context, branch: Branch) -> bool:
+    """Whether no newer branch drives every GPU."""
+    _, highest = bounds(_gpus(context), context.matrix)
+    return branch.linux >= highest
+
+
+def _names_branch(distribution: Distribution, branch: Branch, packages: Sequence[str], flavour: str) -> bool:
+    """Whether these packages, or the stream that is chosen before them, stay in the branch."""
+    number = str(branch.linux)
+    series = re.compile(rf"{number}|-G0[0-9]|-nvidiaG0[0-9]")
+    return bool(distribution.module_stream(branch.linux, flavour == OPEN)) or any(series.search(p) for p in packages)
 
 
 def _packages_present(context: Context) -> list[str]:

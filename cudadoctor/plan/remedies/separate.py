@@ -65,7 +65,7 @@ def one_environment_each(context: Context, parts: Sequence[Split]) -> list[Draft
             draft(
                 PACKAGES + place,
                 f"run-on-{part.choice.variant}",
-                f"Run programs for the {names} with that environment and those GPUs alone",
+                f"Run programs for the {names} like this",
                 "setting",
                 instructions=_how_to_run(context, python, part.gpus),
             )

@@ -140,7 +140,8 @@ def _partner_step(context: Context, wanted: Sequence[tuple[str, str]], index: Op
             needs=("network",),
             safety=CAREFUL,
             effect={f"package.{name}.version": version for name, version in wanted},
-            changes=f"adds {', '.join(names)} and what they require to {where(context)}",
+            changes=f"adds {listed(names)} and what {'they require' if len(names) > 1 else 'it requires'} to "
+            f"{where(context)}",
             undo=context.text(uninstall_argv(context, names)),
             instructions="\n".join([*_about(context, names), *command.notes]),
         ),
