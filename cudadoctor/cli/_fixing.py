@@ -156,7 +156,8 @@ def _verdict(report: Report, plan: Plan, options: Options, found: Resolution) ->
         mended = next((o for o in roots if o.rule in mends), None) or next(
             (o for o in report.outcomes if o.failed and o.rule in mends), None
         )
-        text = f"{steps}: {hedged(mended) if mended is not None else plan.steps[-1].title}"
+        first = plan.steps[0].title
+        text = f"{steps}: {hedged(mended) if mended is not None else first[:1].lower() + first[1:]}"
         if roots and roots[0].rule not in mends and roots[0].severity == ERROR:
             # The plan is for lesser things: what it does not mend must not look mended.
             return FAIL, f"no step mends this: {hedged(roots[0])} ({steps} for the rest)", EXIT_TODO

@@ -14,7 +14,7 @@ from cudadoctor.plan.draft import BY_HAND, CAREFUL, DRIVER, JOB, KERNEL, PACKAGE
 from cudadoctor.plan.plan import Options, Plan, wished
 from cudadoctor.plan.remedies import spell_out
 from cudadoctor.plan.remedies.driver import in_words, update_driver
-from cudadoctor.plan.remedies.torch import install_torch
+from cudadoctor.plan.remedies.torch import install_torch, install_wished
 from cudadoctor.plan.remedies.undo import before
 from cudadoctor.plan.totals import whole_download, whole_undo
 from cudadoctor.resolve import Need, Resolution
@@ -43,7 +43,7 @@ def cure(report: Report, matrix: Matrix, options: Options, strict: bool) -> Plan
         drafts = [step for fix in outcome.fixes for step in _spelled_out(fix, outcome, context, strict)]
         (advice if _is_advice(outcome) else steps).extend(drafts)
     if wished(options) and not any(step.step.id == "install-torch" for step in steps) and not _has(context):
-        steps.extend(install_torch(context))
+        steps.extend(install_wished(context))
     ordered = arrange(steps, findings)
     doing = {(step.argv, step.title) for step in ordered}
     tips = tuple(tip for tip in arrange(advice, findings) if (tip.argv, tip.title) not in doing)
@@ -80,7 +80,7 @@ def _driver_words(context: Context, steps: Sequence[FixStep], resolution: Option
 def _has(context: Context) -> bool:
     """Whether the environment holds all that the person asks for."""
     found = context.resolved()
-    if not found.nothing_to_do or found.choice is None or found.choice.partners:
+    if not found.nothing_to_do or found.choice is None or found.choice.partners or found.frameworks:
         return False
     here = {name: context.facts.value(f"package.{name}.version") for name, _ in found.choice.companions}
     return all(

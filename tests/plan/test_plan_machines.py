@@ -358,6 +358,26 @@ class TestWishes:
         plan = planned(linux(), Options(companions=("torchaudio",)))
         assert '"torchaudio==2.11.0+cu130"' in commands(plan)[0]
 
+    def test_a_package_beside_a_torch_that_fits_leaves_torch_alone(self) -> None:
+        plan = planned(linux(), Options(partners=("jax",)))
+        assert [step.id for step in plan.steps] == ["install-jax"]
+        plan = planned(linux().torch("2.14.0+cu130"), Options(partners=("vllm",)))
+        assert [step.id for step in plan.steps][-1] == "install-vllm"
+
+    def test_a_package_that_wants_another_torch_brings_it(self) -> None:
+        plan = planned(linux(), Options(partners=("vllm",)))
+        assert [step.id for step in plan.steps] == ["install-torch", "install-vllm"]
+        assert '"torch==2.14.0+cu130"' in commands(plan)[0]
+
+    def test_the_mirror_that_a_machine_takes_packages_from_is_spoken_of(self) -> None:
+        machine = linux().torch("2.6.0+cpu")
+        pytorch = machine.set({"pip.index_url": "https://mirror.example/pytorch/whl/cu118"})
+        assert "add --mirror https://mirror.example/pytorch/whl" in planned(pytorch).steps[0].instructions
+        plain = machine.set({"pip.index_url": "https://mirror.example/simple"})
+        assert "takes packages from https://mirror.example/simple as a rule" in planned(plain).steps[0].instructions
+        own = machine.set({"pip.index_url": "https://download.pytorch.org/whl/cpu"})
+        assert "as a rule" not in planned(own).steps[0].instructions
+
     def test_a_mirror(self) -> None:
         plan = planned(linux().torch("2.6.0+cpu"), Options(mirror=mirror("https://mirror.example/whl/")))
         assert "--index-url https://mirror.example/whl/cu126" in commands(plan)[0]

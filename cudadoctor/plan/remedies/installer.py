@@ -159,7 +159,26 @@ def _against_pip(context: Context, requirements: Sequence[str], index: Optional[
     own = facts.value("pip.index_url")
     if index is None and isinstance(own, str) and cuda_tag_of_url(own) is not None:
         without_files("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+    notes.extend(_other_source(context, index))
     return _Aside(tuple(environment.items()), tuple(flags), tuple(dict.fromkeys(notes)), careful)
+
+
+def _other_source(context: Context, index: Optional[Index]) -> list[str]:
+    """Where packages come from on this machine as a rule, and PyTorch's own index may be slow or out of reach."""
+    own = context.facts.value("pip.index_url")
+    if index is None or context.options.mirror is not None or not isinstance(own, str) or not own.isprintable():
+        return []
+    host = own.partition("://")[2].partition("/")[0].lower()
+    if not host or host == index.url.partition("://")[2].partition("/")[0].lower():
+        return []
+    tag = cuda_tag_of_url(own)
+    if tag is not None:
+        base = own.rstrip("/").rpartition("/")[0]
+        return [f"this machine takes torch from {base} as a rule: to stay there, add --mirror {base}"]
+    return [
+        f"this machine takes packages from {own} as a rule: where PyTorch's index is slow or out of reach, add "
+        "--mirror URL"
+    ]
 
 
 def _forbidding(pins: Sequence[str], requirements: Sequence[str]) -> list[str]:
@@ -194,6 +213,8 @@ def _against_uv(context: Context, index: Optional[Index]) -> _Aside:
             f"uv is told to take nothing newer than {str(newer.value)[:30]} ({newer.source}): PyTorch's index gives no "
             "dates, so it would take nothing at all"
         )
+    if context.target.is_uv and not context.target.has_pip:  # the facts about indexes are uv's then
+        notes.extend(_other_source(context, index))
     return _Aside(tuple(environment.items()), tuple(dict.fromkeys(flags)), tuple(notes), newer.is_known)
 
 

@@ -34,6 +34,24 @@ def install_torch(context: Context, torch: str = "", variant: str = "", keep: bo
     return [*_without_choice(context, resolution), *steps]
 
 
+def install_wished(context: Context) -> list[Draft]:
+    """What the person asked for, beside a torch that may stay as it is."""
+    found = context.resolved()
+    choice, installed = found.choice, context.present.installed
+    if choice is None or installed is None or installed.broken or not _is_there(context, choice):
+        return install_torch(context)
+    return [*_partner_steps(context, choice), *framework_steps(context, found.frameworks)]
+
+
+def _is_there(context: Context, choice: Choice) -> bool:
+    """Whether torch and the companions that belong to it are in the environment, in this very build."""
+    here = undo.installed(context)
+    return here.get("torch") == choice.version and all(
+        name in here and split_local(here[name]).public == split_local(version).public
+        for name, version in choice.companions
+    )
+
+
 def install_choice(context: Context, choice: Choice) -> list[Draft]:
     """The steps that put `choice` into the target, whatever lies there now."""
     from_conda = by_conda(context, choice)
@@ -117,7 +135,11 @@ def _partner_steps(context: Context, choice: Choice) -> list[Draft]:
     the rest on PyPI."""
     steps = []
     for index in (context.index(choice.variant), None):
-        wanted = [(name, version) for name, version in choice.partners if (name in ON_TORCHS_INDEX) == bool(index)]
+        wanted = [
+            (name, version)
+            for name, version in choice.partners
+            if (name in ON_TORCHS_INDEX) == bool(index) and context.facts.value(f"package.{name}.version") != version
+        ]
         if wanted:
             steps.extend(_partner_step(context, wanted, index))
     return steps
@@ -192,6 +214,8 @@ def framework_steps(context: Context, frameworks: Sequence[Framework]) -> list[D
         if item.requirement is None:
             continue
         name = validate.package(item.name)
+        if context.facts.value(f"package.{name}.version") == item.requirement.partition("==")[2]:
+            continue
         command = install(context, [validate.install_word(item.requirement)])
         steps.extend(command.first)
         steps.append(
