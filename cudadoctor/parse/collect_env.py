@@ -1,5 +1,5 @@
-r"""What `python -m torch.utils.collect_env` prints (torch 1.0 to 2.15, and vLLM's of the same layout), also where all of
-it has run together into one line:
+r"""What `python -m torch.utils.collect_env` prints (torch 1.0 to 2.15, and vLLM's of the same layout), also where it
+has all run together into one line:
 
     Collecting environment information...
     PyTorch version: 2.6.0+cu124

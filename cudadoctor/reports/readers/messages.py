@@ -48,7 +48,11 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
                 window = [part.strip() for _, part in text.lines(hit, hit + _WRAPPED_OVER)]
                 match, last = pattern.search(" ".join(window)), hit + len(window) - 1
             if match is not None:
-                found[message.name] = _block(message, match, line, hit, last)
+                block = _block(message, match, line, hit, last)
+                before = found.get(message.name)
+                # Of two wordings that fit one line the one that captures more has read more of it.
+                if before is None or before.first != hit or _caught(block) > _caught(before):
+                    found[message.name] = block
     yield from found.values()
 
 
@@ -57,6 +61,10 @@ def _block(message: Message, match: re.Match[str], line: str, first: int, last: 
     value: dict[str, str] = {"text": line[start : start + _KEPT].strip()}
     value.update({name: caught.strip() for name, caught in match.groupdict().items() if caught is not None})
     return Block("error message", first, last, (Claim(f"symptom.{message.name}", value, first),), LOG)
+
+
+def _caught(block: Block) -> int:
+    return len(block.claims[0].value)
 
 
 @cache
