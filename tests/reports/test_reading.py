@@ -162,7 +162,7 @@ def test_of_two_machines_the_last_counts(matrix: Matrix) -> None:
     assert any("more than one machine" in note for note in reading.notes)
 
 
-SYMPTOMS = (
+SYMPTOMS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
         "UserWarning: The NVIDIA driver on your system is too old (found version 12040).",
         "driver_too_old",
