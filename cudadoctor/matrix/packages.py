@@ -76,6 +76,7 @@ class PackageQuestions(TorchQuestions, DriverQuestions):
                     MappingProxyType(row.get("capability", {})),
                     row["windows"],
                     tuple(row["platforms"]),
+                    bool(row.get("torch_index", False)),
                     row.get("note"),
                     *origin(data, row),
                 )

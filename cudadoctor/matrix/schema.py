@@ -313,6 +313,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             capability=_c(_per_major(_matches(_CC)), "a compute capability by CUDA major"),
             windows=_r(_one_of("yes", "wsl", "no"), "yes, wsl or no"),
             platforms=_r(_list_of(_one_of(*PLATFORMS)), "platforms"),
+            torch_index=_c(_flag, "true or false"),
         ),
         "rule": _table(
             package=_r(_text, "a package"),

@@ -468,6 +468,8 @@ class Framework(NamedTuple):
     """Whether it uses the GPU on Windows: "yes", "wsl" (only inside WSL), "no"."""
     platforms: tuple[str, ...]
     """Where it has wheels that use the GPU."""
+    torch_index: bool
+    """Whether its builds for each CUDA lie on PyTorch's index, beside torch's of the same variant."""
     note: Optional[str]
     source: str
     checked: str

@@ -115,6 +115,12 @@ def _takes(row: Release, build: Build) -> bool:
     return _has_cuda(row.cuda, build.cuda or "") and bool(satisfies(build.torch, row.torch))
 
 
+def lies_beside_torch(row: Release, build: Build, matrix: Matrix) -> bool:
+    """Whether a release is seen on PyTorch's index in a build for the very CUDA: it is installed with torch then."""
+    known = matrix.framework(row.package)
+    return known is not None and known.torch_index and build.cuda in row.cuda
+
+
 def _has_cuda(known: tuple[str, ...], cuda: str) -> bool:
     """Whether "12.6" is among CUDA versions such as "12.6" or "13" (any 13.x). Where none is known, it is."""
     return not known or cuda in known or cuda.partition(".")[0] in known

@@ -129,10 +129,11 @@ class Objection(NamedTuple):
 class Choice(NamedTuple):
     """One torch build and what belongs to it.
 
-    `companions` maps names to versions with their local part. `replaces_by_name`: packages whose local version on the
-    index is not known, so that a pin alone may leave another build of the same version in place. `certainty` is
-    certain or likely. `assumes` says what was not known and is taken for granted. `partners` come from PyPI, after
-    torch. `sources` name where the numbers in `reasons` were read.
+    `companions` maps names to versions with their local part: torchvision, torchaudio, and what else was asked for and
+    lies beside torch on its index. `replaces_by_name`: packages whose local version on the index is not known, so that
+    a pin alone may leave another build of the same version in place. `certainty` is certain or likely. `assumes` says
+    what was not known and is taken for granted. `partners` come from PyPI, after torch. `sources` name where the
+    numbers in `reasons` were read.
     """
 
     torch: str

@@ -24,7 +24,7 @@ def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
         for partner in j.judge.partners
         if (row := partner.release(build, j.release, need, matrix)) is not None
     ]
-    companions = []
+    companions: list[tuple[str, str]] = []
     for package in dict.fromkeys((*(package for package, _ in j.judge.companions), *need.welcome)):
         version = companion_version(package, build, j.release, matrix)
         if version is not None:
@@ -32,6 +32,8 @@ def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
     for package, version in _brought(partners, j):
         if package not in dict(companions):
             companions.append((package, version))
+    beside = [(package, row.version) for package, row in partners if dependents.lies_beside_torch(row, build, matrix)]
+    companions += beside
     by_name = [package for package, version in companions if "+" not in version]
     return Choice(
         torch=build.torch,
@@ -53,7 +55,7 @@ def spell(j: Judged, need: Need, judged: Sequence[Judged] = ()) -> Choice:
         seen=build.seen,
         nvidia=tuple(sorted(j.release.nvidia.items())),
         triton=j.release.companions.get("triton"),
-        partners=tuple((package, row.version) for package, row in partners),
+        partners=tuple((package, row.version) for package, row in partners if (package, row.version) not in beside),
         sources=_sources(j),
     )
 

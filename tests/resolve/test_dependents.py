@@ -247,11 +247,19 @@ def test_pins_of_the_partner_hold() -> None:
             choice = answer(planned("RTX 4090", **R580, partners=(f"{name}=={release.version}",))).choice
             if choice is None:
                 continue
-            assert choice.partners == ((name, release.version),)
+            assert (name, release.version) in (*choice.partners, *choice.companions)
             assert satisfies(choice.torch, release.torch)
             for companion, version in choice.companions:
-                wants = getattr(release, companion)
+                wants = getattr(release, companion, None)
                 assert wants is None or satisfies(version.partition("+")[0], wants)
+
+
+def test_what_lies_beside_torch_on_its_index_is_installed_with_it() -> None:
+    """PyPI's xformers is built for one CUDA; PyTorch's index has it for each."""
+    choice = answer(planned("RTX 4090", **R550, partners=("xformers",))).choice
+    assert choice is not None and choice.partners == ()
+    assert choice.requirements == ("torch==2.14.1+cu126", "xformers==0.0.35")
+    assert choice.replaces_by_name == ("xformers",)
 
 
 def test_packages_to_add_are_something_to_do() -> None:
