@@ -51,13 +51,16 @@ def build(folder: str) -> bytes:
     for module, is_package, path in sorted(_modules(folder, "")):
         with open(path, "rb") as file:
             source = file.read()
-        shown = "/".join((os.path.basename(folder), *module.split(".")))
-        shown += "/__init__.py" if is_package else ".py"
-        code = marshal.dumps(compile(source, shown, "exec", dont_inherit=True, optimize=0))
+        code = marshal.dumps(compile(source, _mark(module), "exec", dont_inherit=True, optimize=0))
         table[module] = (len(codes), len(code), len(source), is_package)
         codes += code
     head = marshal.dumps(table)
     return MAGIC_NUMBER + len(head).to_bytes(4, "little") + head + codes
+
+
+def _mark(module: str) -> str:
+    """What the code of a module in the bundle has in place of its file."""
+    return f"<{module}>"
 
 
 def _modules(folder: str, prefix: str) -> list[tuple[str, bool, str]]:
@@ -80,7 +83,8 @@ def install(package: ModuleType) -> None:
         return
     folder = package.__path__[0]
     path = os.path.join(folder, FOLDER, file_name())
-    source = _File.open(path) or _Data.of(spec.loader, path)
+    source: _File | _Data | None = _File.open(path) if hasattr(os, "pread") else None
+    source = source or _Data.of(spec.loader, path)
     table = None if source is None else _table(source)
     if source is not None and table is not None:
         sys.meta_path.insert(0, Bundle(package.__name__, folder, spec.loader, source, table))
@@ -119,10 +123,7 @@ class _File:
     def read(self, offset: int, length: int) -> bytes:
         if os.getpid() != self._owner:  # a worker lets go of all files that it inherits
             self._descriptor, self._owner = _open(self._path), os.getpid()
-        if hasattr(os, "pread"):
-            return os.pread(self._descriptor, length, offset)
-        os.lseek(self._descriptor, offset, os.SEEK_SET)
-        return os.read(self._descriptor, length)
+        return os.pread(self._descriptor, length, offset)
 
 
 def _open(path: str) -> int:
@@ -130,19 +131,22 @@ def _open(path: str) -> int:
 
 
 class _Data:
-    """A bundle inside a zip file, which is written as a whole: nothing in it is newer."""
+    """A bundle in memory: out of a zip file, and on Windows, where a thread could move another's place in the file."""
 
-    written: Optional[float] = None
-
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, written: Optional[float]) -> None:
         self._data = data
+        self.written = written  # None: the zip file was written as a whole, and nothing in it is newer
 
     @classmethod
     def of(cls, loader: Any, path: str) -> Optional[_Data]:
         try:
-            return cls(loader.get_data(path))
+            data = loader.get_data(path)
         except (OSError, AttributeError):
             return None
+        try:
+            return cls(data, os.stat(path).st_mtime)
+        except OSError:
+            return cls(data, None)
 
     def read(self, offset: int, length: int) -> bytes:
         return self._data[offset : offset + length]
@@ -194,8 +198,10 @@ class Bundle(Loader):
                 if status.st_size != size or status.st_mtime > self._source.written + _INSTALL_SECONDS:
                     return None
             code = marshal.loads(self._source.read(offset, length))
+            if code.co_filename != _mark(fullname[len(self._prefix) :]):
+                return None
             _name_file(code, file)
-        except (OSError, ValueError, EOFError, TypeError):
+        except (OSError, ValueError, EOFError, TypeError, AttributeError):
             return None
         self._codes[fullname] = code
         spec = ModuleSpec(fullname, self, origin=file, is_package=is_package)

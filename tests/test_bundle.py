@@ -203,7 +203,17 @@ def of_garbage_codes(data: bytes) -> bytes:
     return data[:start] + bytes(len(data) - start)
 
 
-DAMAGE = [cut, cut_short, of_another_python, of_no_table, of_garbage_codes, lambda data: b""]
+def of_another_order(data: bytes) -> bytes:
+    """The table names the code of one module as another's."""
+    start = 8 + int.from_bytes(data[4:8], "little")
+    table = marshal.loads(data[8:start])
+    names = sorted(name for name, entry in table.items() if not entry[3])
+    turned = {name: table[other][:2] + table[name][2:] for name, other in zip(names, [*names[1:], names[0]])}
+    head = marshal.dumps({**table, **turned})
+    return data[:4] + len(head).to_bytes(4, "little") + head + data[start:]
+
+
+DAMAGE = [cut, cut_short, of_another_python, of_another_order, of_no_table, of_garbage_codes, lambda data: b""]
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
@@ -214,6 +224,14 @@ def test_a_damaged_bundle_costs_time_only(site: Path, damage: Callable[[bytes], 
     found = asked(site)
     assert found["rules"] == whole["rules"] and found["bundled"].keys() == whole["bundled"].keys()
     assert not all(found["bundled"].values())
+
+
+def test_where_files_cannot_be_read_in_pieces(site: Path) -> None:
+    """Windows: the whole bundle is read, and an edited module is noticed all the same."""
+    edited(site)
+    bundled = json.loads(ran(site, "import os; del os.pread\n" + ASK))["bundled"]
+    apart = {name for name, from_bundle in bundled.items() if not from_bundle}
+    assert apart == {"cudadoctor.bundle", "cudadoctor.rules.cd303_torch_needs_newer_driver"}
 
 
 def test_without_asserts_it_is_not_used(site: Path) -> None:
