@@ -211,8 +211,10 @@ def companion_wheel(
     python: str | None = None,
     platform: str = LINUX,
     local: bool = True,
+    requires: str | None = None,
 ) -> Wheel:
-    """torchvision or torchaudio of a torch version and variant, pinning it as the real ones do."""
+    """torchvision or torchaudio of a torch version and variant, pinning it as most of the real ones do (requires: what
+    it asks of torch instead)."""
     full = f"{version}+{variant}"
     files = {
         f"{name}/__init__.py": _TORCH_INIT.replace("patient's torch", f"patient's {name}"),
@@ -222,7 +224,7 @@ def companion_wheel(
     return tiny_wheel(
         name,
         full if local else version,
-        requires=[f"torch=={torch}"],
+        requires=[f"torch{f'=={torch}' if requires is None else requires}"],
         tag=f"{python_tag(python or patient_version())}-{platform}",
         files=files,
     )

@@ -16,10 +16,13 @@ def lines(view: FixView) -> Iterator[str]:
     if recipe is None:
         yield from heading(view)
         return
-    if recipe.choice.cuda is None and not recipe.extras:
+    beside = bool(recipe.extras or recipe.choice.partners)
+    if recipe.choice.cuda is None and not beside:
         yield from heading(view, "conda-forge's CPU build.")
-        yield from _environment(recipe, ["pytorch-cpu", *_companions(recipe)])
-    elif recipe.conda is not None and not recipe.extras:
+        # Its newest is seldom pip's newest; who asked for a release gets that one.
+        asked = f"={recipe.choice.torch}" if recipe.need.torch else ""
+        yield from _environment(recipe, [f"pytorch-cpu{asked}", *_companions(recipe)])
+    elif recipe.conda is not None and not beside:
         build = recipe.conda
         yield from heading(view, _which(recipe))
         yield from _how(recipe)
@@ -70,6 +73,6 @@ def _how(recipe: Recipe) -> Iterator[str]:
 
 
 def _why_pip(recipe: Recipe) -> str:
-    if recipe.extras:
-        return "From pip, as what was asked for beside torch comes from PyPI and wants pip's torch."
+    if recipe.extras or recipe.choice.partners:
+        return "From pip, as what was asked for beside torch is built for pip's torch."
     return "From pip: no CUDA build of conda-forge is known that surely serves this machine."
