@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Optional
 
+from cudadoctor.parse.versions import satisfies
+
 from .query import Matrix
 from .schema import GPU_COLUMNS, TABLES, check_file, check_rows
-from .tables import MatrixError
+from .tables import MatrixError, Pin
 from .versions import Numbers, numbers, target, torch_key
 
 # The user's own update adds its day: 2026.11.0+20261205.
@@ -426,6 +428,8 @@ def _packages(matrix: Matrix) -> Iterator[str]:
         for found in framework.capability.values():
             if matrix.architecture(found) is None:
                 yield f"{framework.name}: {found} has no row among the architectures"
+        for pin in pins:
+            yield from _pin(matrix, pin)
     known = {framework.name for framework in matrix.frameworks()} | {"torchvision", "torchaudio"}
     for table in ("rule", "pin", "release"):
         seen: dict[str, list[str]] = {}
@@ -446,6 +450,18 @@ def _packages(matrix: Matrix) -> Iterator[str]:
                     yield f"{table} {name} {version}: CUDA {word} has no driver floor"
     for name in sorted({row["package"] for row in data["pin"]} - ruled):
         yield f"pin {name}: has no rule"
+
+
+def _pin(matrix: Matrix, pin: Pin) -> Iterator[str]:
+    """Some torch accepts it, and what it wants beside torch belongs to that torch."""
+    name = f"pin {pin.package} {pin.version}"
+    accepted = [version for version in matrix.torch_versions() if satisfies(version, pin.torch)]
+    if not accepted:
+        yield f"{name}: there is no torch {pin.torch}"
+    for package, wanted in (("torchvision", pin.torchvision), ("torchaudio", pin.torchaudio)):
+        belongs = [matrix.companions(version).get(package, "") for version in accepted]
+        if wanted and belongs and not any(satisfies(version, wanted) for version in belongs):
+            yield f"{name}: wants {package}{wanted}, but torch {pin.torch.lstrip('=')} has {belongs[0]}"
 
 
 def _compilers(matrix: Matrix) -> Iterator[str]:

@@ -364,6 +364,16 @@ SLIPS: list[Slip] = [
         "pin vllm: has no rule",
     ),
     (
+        "a torch that never was",
+        lambda d: d["frameworks"]["pin"][0].update(torch="==2.14.9"),
+        "pin vllm 0.33.0: there is no torch ==2.14.9",
+    ),
+    (
+        "a companion of another torch",
+        lambda d: d["frameworks"]["pin"][0].update(torchvision="==0.28.0"),
+        "pin vllm 0.33.0: wants torchvision==0.28.0, but torch 2.14.0 has 0.29.0",
+    ),
+    (
         "a CUDA major without a floor",
         lambda d: d["frameworks"]["pin"][0].update(cuda="14"),
         "CUDA 14 has no driver floor",
