@@ -140,6 +140,7 @@ def _torch_lines(view: FixView) -> Iterator[str]:
     if view.asked is not None:
         rows.append(("online", view.asked.words))
     rows += [("note", text) for text in view.notes]
+    rows += [("why", text) for text in _why_no_single_one(view)]
     rows += [("not", text) for text in view.not_helping]
     if view.resolution is not None:
         rows += _about_choice(view.resolution, view.plan.steps)
@@ -148,6 +149,14 @@ def _torch_lines(view: FixView) -> Iterator[str]:
         yield ""
     for name, text in rows:
         yield from _hanging(text, f"{name:<8}", " " * 8, view.style)
+
+
+def _why_no_single_one(view: FixView) -> list[str]:
+    """What the verdict leaves out where unlike GPUs share a machine: that one system may not even drive them all."""
+    found = view.resolution
+    if found is None or found.choice is not None or not found.split:
+        return []
+    return [text for text in found.reasons[1:] if not any(text in line for line in view.not_helping)]
 
 
 def _about_choice(found: Resolution, steps: Sequence[FixStep]) -> list[tuple[str, str]]:
