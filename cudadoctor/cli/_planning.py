@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
@@ -98,7 +99,7 @@ def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     arch = wish.arch or ("x86_64" if system == "windows" else own_arch)
     os_name = "windows" if system == "windows" else "linux"
     gpus, state = _gpus(wish.gpus, matrix)
-    python, free_threaded, executable = _python(wish.python)
+    python, free_threaded, executable = _python(wish.python, is_here=(system, arch) == (own_system, own_arch))
     if wish.glibc is not None and not is_plain(wish.glibc):
         raise InputError(f"--glibc takes a version such as 2.28, not {wish.glibc!r}")
     need = Need(
@@ -155,8 +156,8 @@ def _gpu(name: str, matrix: Matrix) -> Gpu:
     return Gpu(match.rows[0].name if alone and match.rows else name.strip(), match.capability)
 
 
-def _python(text: Optional[str]) -> tuple[Optional[str], bool, Optional[str]]:
-    """Version, whether free-threaded, and the interpreter's path."""
+def _python(text: Optional[str], is_here: bool) -> tuple[Optional[str], bool, Optional[str]]:
+    """Version, whether free-threaded, and the interpreter's path. `is_here`: the plan may be for this very machine."""
     if text is None:
         return None, False, None
     match = re.fullmatch(r"(3\.\d{1,2})(?:\.\d{1,2})?(t?)", text.strip())
@@ -164,7 +165,26 @@ def _python(text: Optional[str]) -> tuple[Optional[str], bool, Optional[str]]:
         return match.group(1), match.group(2) == "t", None
     if "/" in text or "\\" in text or text.startswith("python"):
         try:
-            return None, False, validate.path(text)
+            version, free_threaded, executable = _looked_at(text) if is_here else (None, False, text)
+            return version, free_threaded, validate.path(executable)
         except ParseError as error:
             raise InputError(f"--python: {error}") from None
     raise InputError(f"--python takes a version such as 3.12 or the path of an interpreter, not {text!r}")
+
+
+def _looked_at(path: str) -> tuple[Optional[str], bool, str]:
+    """The interpreter at `path`, or in that environment's folder. One that is not on this machine is on the one that
+    the plan is for: nothing is known of it."""
+    from cudadoctor.probes.examine import live_system
+    from cudadoctor.probes.patient import patient
+
+    try:
+        found = live_system(asked_python=path).once(patient).environment
+    except ParseError:
+        return None, False, path
+    if not found.is_known:
+        return None, False, path
+    environment = found.get()
+    version = environment.version.value
+    executable = environment.executable if os.path.isdir(path) else path
+    return version and ".".join(version.split(".")[:2]), bool(environment.free_threaded.value), executable

@@ -368,3 +368,17 @@ def test_each_of_two_generations_gets_its_build(
         shelf.run(["sh", "-ec", line], tmp_path, PATH=path)
     found = {folder.name: Venv(folder).torch_build() for folder in tmp_path.glob(".venv-*")}
     assert found == {".venv-cu132": ("2.15.0+cu132", "13.2"), ".venv-cu126": ("2.14.1+cu126", "12.6")}
+
+
+@pytest.mark.parametrize("named", ["the interpreter", "the folder of its environment"])
+def test_a_python_that_is_named_by_its_path_is_looked_at(
+    run: Run, shelf: Shelf, real_uv: str, tmp_path: Path, named: str
+) -> None:
+    """The newest torch has no wheel for it, which only a look can tell."""
+    venv = shelf.venv("3.9", pip=False)
+    path = venv.python if named == "the interpreter" else str(venv.root)
+    options = ["--gpu", "RTX 4090", "--driver", "580.95.05", "--installer", "uv", "--python", path]
+    (line,) = commands(run("fix", "--print", *options).out)
+    assert f"uv pip install --python {venv.python} " in line
+    shelf.run(["sh", "-ec", line], tmp_path, PATH=str(Path(real_uv).parent))
+    assert venv.torch_build() == ("2.8.0+cu128", "12.8")
