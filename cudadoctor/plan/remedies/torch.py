@@ -266,8 +266,10 @@ def torch_effect(context: Context, choice: Choice) -> dict[str, Any]:
         "packages.duplicates": [],
         "packages.leftovers": [],
     }
-    copies = context.facts.value("torch.copies", [])
-    effect["torch.copies"] = copies[:1] if copies and not context.target.is_new else [f"{_site(context)}/torch"]
+    site = _site(context)
+    copies = [] if context.target.is_new else context.facts.value("torch.copies", [])
+    if copies or site:
+        effect["torch.copies"] = copies[:1] or [f"{site}/torch"]
     companions = dict(choice.companions)
     for name, version in (("torch", choice.version), *companions.items()):
         effect[f"package.{name}.version"] = version
@@ -286,12 +288,13 @@ def torch_effect(context: Context, choice: Choice) -> dict[str, Any]:
     return effect
 
 
-def _site(context: Context) -> str:
+def _site(context: Context) -> Optional[str]:
+    """Where the packages lie; None for a machine that is only planned for."""
     if not context.target.is_new:
         folders = context.facts.value("python.site_packages", [])
         if folders:
             return str(folders[0])
-    return f"{context.target.prefix}/lib/site-packages"
+    return f"{context.target.prefix}/lib/site-packages" if context.target.prefix else None
 
 
 def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
@@ -308,10 +311,12 @@ def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
             assumed = blocker.opens._replace(assumes=(blocker.change,))
             return [*driver.update_driver(context, minimum_cuda_major=major), *install_choice(context, assumed)]
         if blocker.by == BY_PYTHON and blocker.needed is not None:
-            return [
-                *use_python(context, blocker.needed),
-                *install_choice(context, blocker.opens._replace(python=blocker.needed)),
-            ]
+            steps = use_python(context, blocker.needed)
+            # Asked again for that Python: what is said of the build is said of it.
+            opened = context.resolved().choice
+            if opened is None or opened.version != blocker.opens.version:
+                opened = blocker.opens._replace(python=blocker.needed)
+            return [*steps, *install_choice(context, opened)]
     why = "; ".join(resolution.reasons) or "no torch build that is known serves this machine"
     opens = "".join(
         f"\n{b.change[0].upper()}{b.change[1:]} opens torch {b.opens.version}." for b in resolution.blocked_by
