@@ -120,6 +120,11 @@ class Context:
         """The running kernel's release, fit for a command."""
         return validate.kernel(self.facts.value("system.kernel_release"))
 
+    @property
+    def makes_python(self) -> bool:
+        """Whether a step makes an environment with another Python: nobody has to make one beside it."""
+        return "use-python" in self.kinds or self._wanted_python is not None
+
     def use_python(self, version: str) -> None:
         """Packages go into a new environment with this Python."""
         self._wanted_python = version

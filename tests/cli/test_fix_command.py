@@ -150,6 +150,27 @@ def test_the_text_of_a_plan(run: Run, options: str) -> None:
         assert word not in result.out.replace("...", ""), word
 
 
+# The options, what the plan says, and what it must not say.
+WORDS: list[tuple[str, list[str], list[str]]] = [
+    (
+        "--gpu GTX1080 --driver 461.40 --os windows --python 3.15",
+        ["uv venv --seed --python 3.13 .venv", "Python: there is a wheel for 3.13"],
+        ["python -m venv .venv\n   changes", "Python: not given"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "says", "says_not"), WORDS, ids=[row[0] for row in WORDS])
+def test_what_a_plan_says(run: Run, options: str, says: list[str], says_not: list[str]) -> None:
+    result = run("fix", "--print", *options.split())
+    assert result.err == ""
+    flowing = " ".join(result.out.split())
+    for text in says:
+        assert text in flowing
+    for text in says_not:
+        assert text not in result.out
+
+
 def test_one_command_follows_the_verdict_at_once(run: Run) -> None:
     lines = run("fix", "--print", "--gpu", "RTX 4090", "--driver", "550.54.14", "--os", "linux").out.splitlines()
     assert lines[1] == ""

@@ -120,7 +120,7 @@ def install_pip(context: Context) -> list[Draft]:
 
 def preparations(context: Context) -> list[Draft]:
     """What has to be there before a package can be installed: an environment that may be changed, and pip in it."""
-    if context.target.is_new and "use-python" not in context.kinds:
+    if context.target.is_new and not context.makes_python:
         steps = make_venv(context)
         return [step.with_why(why) for step in steps] if (why := context.target.why_new) else steps
     if context.target.has_pip is False and installer(context) != UV and not context.target.is_new:
