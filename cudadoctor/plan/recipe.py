@@ -53,7 +53,8 @@ class Recipe(NamedTuple):
 
     @property
     def marker(self) -> str:
-        """The environment marker of the platforms on which the build exists; empty where that is nearly everywhere."""
+        """The environment marker of the platforms on which the build exists; empty for a Mac, which has no builds to
+        choose among."""
         if self.elsewhere and set(self.platforms) >= {"linux-x86_64", "windows-x86_64"}:
             return "sys_platform != 'darwin'"
         if set(self.platforms) >= {"linux-x86_64", "linux-aarch64", "windows-x86_64"}:
@@ -160,6 +161,8 @@ def _variables(image: Optional[BaseImage], choice: Choice, matrix: Matrix) -> tu
 
 
 def _platforms(release: Optional[TorchRelease], choice: Choice) -> tuple[str, ...]:
+    if choice.platform in MACOS:
+        return ()
     variant = release.variant(choice.variant) if release is not None else None
     if variant is None:
         return (choice.platform,)

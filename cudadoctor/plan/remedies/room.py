@@ -9,25 +9,28 @@ from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import ROOM, Draft, draft
 from cudadoctor.plan.plan import UV
 from cudadoctor.plan.remedies.installer import installer
+from cudadoctor.plan.remedies.undo import cuda_packages
 from cudadoctor.resolve import Choice
 
 MIB = 1 << 20
 
 
 class Room(NamedTuple):
-    """`download` in bytes (None: not known); the free bytes of the places that it goes through (None: not known)."""
+    """`download` in bytes (None: not known); the free bytes of the places that it goes through (None: not known).
+    `is_less`: some of what is to be installed may be there already, so that less is downloaded."""
 
     download: Optional[int]
     environment: Optional[int] = None
     temporary: Optional[int] = None
     cache: Optional[int] = None
+    is_less: bool = False
 
     @property
     def is_short(self) -> bool:
         """Whether it cannot fit: the wheels are compressed, so that what they hold takes more than the download."""
-        return self.download is not None and any(
-            free is not None and free < self.download for free in (self.environment, self.temporary)
-        )
+        if self.download is None or self.is_less:
+            return False
+        return any(free is not None and free < self.download for free in (self.environment, self.temporary))
 
     @property
     def cache_is_short(self) -> bool:
@@ -53,6 +56,8 @@ def room_for(context: Context, choice: Choice) -> Room:
         # uv unpacks in its cache and links from there.
         None if by_uv else facts.value("disk.temporary_free"),
         None if by_uv else facts.value("disk.cache_free"),
+        not context.target.is_new
+        and any(facts[f"package.{name}.version"].is_known for name in cuda_packages(context, choice)),
     )
 
 
@@ -65,7 +70,8 @@ def note(room: Room) -> str:
     """The download against the room, in a sentence; empty where nothing is known of it."""
     if room.download is None or room.environment is None or room.is_short:
         return ""
-    return f"room: {size(room.environment)} free in the environment, {size(room.download)} to download and unpack"
+    amount = f"{'at most ' if room.is_less else ''}{size(room.download)}"
+    return f"room: {size(room.environment)} free in the environment, {amount} to download and unpack"
 
 
 def make_room(context: Context, room: Room) -> list[Draft]:

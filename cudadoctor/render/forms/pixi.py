@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudadoctor.render.forms import heading
+from cudadoctor.render.forms import heading, table_entry
 from cudadoctor.render.plan import FixView
 
-_PLATFORMS = {"linux-x86_64": "linux-64", "linux-aarch64": "linux-aarch64", "windows-x86_64": "win-64"}
+_PLATFORMS = {
+    "linux-x86_64": "linux-64",
+    "linux-aarch64": "linux-aarch64",
+    "windows-x86_64": "win-64",
+    "macos-arm64": "osx-arm64",
+    "macos-x86_64": "osx-64",
+}
 
 
 def lines(view: FixView) -> Iterator[str]:
@@ -30,11 +36,7 @@ def lines(view: FixView) -> Iterator[str]:
         where = "" if recipe.source.flat else f', index = "{recipe.source.url}"'
         yield f'{package} = {{ version = "=={version}"{where} }}'
     for extra in recipe.extras:
-        package, _, version = extra.partition("==")
-        package, _, options = package.partition("[")
-        inside = ", ".join(f'"{word}"' for word in options.rstrip("]").split(",") if word)
-        more = f", extras = [{inside}]" if inside else ""
-        yield f'{package} = {{ version = "=={version}"{more} }}'
+        yield table_entry(extra)
     if recipe.source.flat:
         yield ""
         yield "[pypi-options]"

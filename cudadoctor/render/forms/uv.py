@@ -25,8 +25,8 @@ def lines(view: FixView) -> Iterator[str]:
     yield f'requires-python = "{_pythons(recipe)}"'
     yield "dependencies = ["
     for pin in recipe.pins:
-        yield f'  "{pin}; {marker}",'
-    for pin in recipe.elsewhere:
+        yield f'  "{pin}; {marker}",' if marker else f'  "{pin}",'
+    for pin in recipe.elsewhere if marker else ():
         yield f"  \"{pin}; sys_platform == 'darwin'\","
     for extra in recipe.extras:
         # Most have wheels for few systems, and want their own torch on every other.
@@ -36,7 +36,8 @@ def lines(view: FixView) -> Iterator[str]:
     yield "[tool.uv.sources]"
     for pin in recipe.pins:
         package = pin.partition("==")[0]
-        yield f'{package} = {{ index = "{name}", marker = "{marker}" }}'
+        where = f', marker = "{marker}"' if marker else ""
+        yield f'{package} = {{ index = "{name}"{where} }}'
     yield ""
     yield "[[tool.uv.index]]"
     yield f'name = "{name}"'
