@@ -48,7 +48,9 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
     """What is to be installed, and how."""
     companions, partners = [], []
     for text in wish.packages:
-        name, wanted = _package(text)
+        name, extras, wanted = _package(text)
+        if extras and (name in COMPANIONS or matrix.pins(name)):
+            raise InputError(f"--with: the versions of {name} are chosen without extras; leave {extras} out")
         if name in COMPANIONS:
             companions.append(wanted)
         elif name != "torch":
@@ -73,15 +75,16 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
     return Options(wish.installer, found, torch, tuple(companions), tuple(partners))
 
 
-def _package(text: str) -> tuple[str, str]:
-    """The name of `--with vllm<0.30` and all of it, normalized."""
+def _package(text: str) -> tuple[str, str, str]:
+    """The name of `--with vllm<0.30`, its extras (`[cuda12]`) and all of it, normalized."""
     try:
         checked = validate.requirement(text.strip())
     except ParseError:
         raise InputError(f"--with takes a package such as vllm or 'vllm<0.30', not {text!r}") from None
     name, specifier = asked(checked)
     name = name.lower().replace("_", "-").replace(".", "-")
-    return name, name + specifier
+    extras = checked[checked.index("[") : checked.index("]") + 1] if "[" in checked else ""
+    return name, extras, name + extras + specifier
 
 
 def _framework(matrix: Matrix, name: str) -> Optional[object]:

@@ -23,7 +23,7 @@ _SPECIFIER = pattern(
     r"(?:[<>=!~]{1,3}\s*)?[0-9][0-9A-Za-z.*+!_-]{0,63}(?:\s*,\s*[<>=!~]{1,3}\s*[0-9][0-9A-Za-z.*+!_-]{0,63}){0,7}\Z"
 )
 _PYTHON = pattern(r"3\.[0-9]{1,2}\Z")
-_PINNED = pattern(r"([A-Za-z0-9._-]{1,100})(\[[A-Za-z0-9_, .-]{1,100}\])?==(.+)\Z")
+_REQUIREMENT = pattern(r"([A-Za-z0-9._-]{1,100})\s*(\[[A-Za-z0-9_, .-]{1,100}\])?(.*)\Z")
 _CHANNEL = pattern(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,62}\Z")
 _BUILD = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.*]{0,99}\Z")
 
@@ -50,23 +50,15 @@ def specifier(text: object) -> str:
 
 
 def requirement(text: object) -> str:
-    """A package, maybe with the versions that are wanted of it: "vllm", "vllm<0.30"."""
-    match = re.match(r"([A-Za-z0-9._-]{1,100})(.*)\Z", text) if isinstance(text, str) else None
+    """A package, maybe with extras and with the versions that are wanted of it: "vllm", "vllm<0.30",
+    "jax[cuda12]==0.12.0"."""
+    match = _REQUIREMENT.match(text) if isinstance(text, str) else None
     if match is None:
         raise ParseError(f"{str(text)[:60]!r} is not a package with or without versions, and goes into no command")
-    return package(match.group(1)) + (specifier(match.group(2).strip()) if match.group(2).strip() else "")
-
-
-def install_word(text: object) -> str:
-    """A pinned requirement with or without extras: "jax[cuda12]==0.12.0"."""
-    match = (
-        re.match(r"([A-Za-z0-9._-]{1,100})(\[[A-Za-z0-9_, .-]{1,100}\])?==(.+)\Z", text)
-        if isinstance(text, str)
-        else None
-    )
-    if match is None:
-        raise ParseError(f"{str(text)[:60]!r} is not a pinned package, and goes into no command")
-    return f"{package(match.group(1))}{match.group(2) or ''}=={version(match.group(3))}"
+    name, extras, versions = match.group(1), (match.group(2) or "").replace(" ", ""), match.group(3).strip()
+    if extras and versions[:1].isdigit():
+        raise ParseError(f"{str(text)[:60]!r} is not a package with or without versions, and goes into no command")
+    return package(name) + extras + (specifier(versions) if versions else "")
 
 
 def python_version(text: object) -> str:

@@ -40,6 +40,7 @@ QUESTIONS = [
     ("--gpu RTX5090 --driver 570.124.06", "2.13.0+cu129", "580.65.06"),
     ("--gpu RTX5090 --driver 572.60 --os windows", "2.11.0+cu128", "580"),
     ("--gpu RTX5090 --gpu GTX1080Ti --driver 580.95.05", None, None),
+    ("--gpu RTX5090 --gpu V100 --driver 580.95.05", None, None),
     ("--gpu RTX5090 --driver 610.43.02", "2.15.0+cu132", None),
     ("--gpu 8.9 --driver R580", "2.15.0+cu132", None),
     ("--gpu RTX4090 --driver 581.57 --os wsl", "2.15.0+cu132", None),
@@ -72,6 +73,7 @@ def test_unlike_cards_are_told_which_build_serves_which(run: Run) -> None:
     )
     assert result.exit == 1
     assert result.out.startswith("FAIL  no single torch build serves")
+    assert "one Linux system cannot drive" in " ".join(result.out.split())
     assert "CUDA_VISIBLE_DEVICES" in result.out
     assert '"torch==2.15.0+cu132"' in result.out and '"torch==2.14.1+cu126"' in result.out
 
@@ -156,6 +158,15 @@ WORDS: list[tuple[str, list[str], list[str]]] = [
         "--gpu GTX1080 --driver 461.40 --os windows --python 3.15",
         ["uv venv --seed --python 3.13 .venv", "Python: there is a wheel for 3.13"],
         ["python -m venv .venv\n   changes", "Python: not given"],
+    ),
+    (
+        "--gpu RTX4090 --driver 580.95.05 --os linux --with deepspeed --with flashinfer-python --with jax[cuda12]",
+        [
+            "pip install --no-build-isolation deepspeed changes",
+            'pip install "flashinfer-python[cu13]"',
+            'pip install "jax[cuda12]==',
+        ],
+        [],
     ),
 ]
 

@@ -15,6 +15,7 @@ GOOD: list[tuple[Callable[[Any], Any], list[Any]]] = [
     (validate.package, ["torch", "nvidia-cudnn-cu12", "flash_attn", "zope.interface", "a"]),
     (validate.version, ["2.14.1", "2.14.1+cu126", "12.6.77", "1.0.post1", "2024.1", "1!2.0"]),
     (validate.specifier, ["2.7", "2.7.*", ">=2.6,<2.9", "2.7.1+cu126", "~=2.6.0", "!= 2.7.0"]),
+    (validate.requirement, ["vllm", "vllm<0.30", "deepspeed", "jax[cuda12]==0.12.0", "flashinfer-python[cu13]"]),
     (
         validate.system_package,
         ["nvidia-driver-580-open", "linux-headers-6.8.0-79-generic", "gcc-c++", "@module-rebuild"],
@@ -33,6 +34,7 @@ BAD: list[tuple[Callable[[Any], Any], list[Any]]] = [
     (validate.package, ["torch; rm -rf ~", "--index-url", "a b", "", "-torch", "$(x)", "torch\n", None, 7, "a" * 200]),
     (validate.version, ["2.14.1; x", "$(x)", "--pre", "", "2.14.1+", "latest", "2.14.1\n"]),
     (validate.specifier, ["", "2.7; x", "torch==2.7", "2.7 --pre", "`x`", "a b", "nope", "<x"]),
+    (validate.requirement, ["", "-r x", "jax[cuda12", "jax[$(x)]", "jax[cuda12]; x", "jax[a]1.2", "vllm @ file:///x"]),
     (validate.system_package, ["-y", "a b", "x;y", "", "x`y`"]),
     (validate.kernel, ["-rf", "6.8 x", "6.8;x", "../x"]),
     (validate.variable, ["A-B", "1A", "A=B", "A B", ""]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
@@ -216,7 +217,10 @@ def framework_steps(context: Context, frameworks: Sequence[Framework]) -> list[D
         name = validate.package(item.name)
         if context.facts.value(f"package.{name}.version") == item.requirement.partition("==")[2]:
             continue
-        command = install(context, [validate.install_word(item.requirement)])
+        requirement = validate.requirement(item.requirement)
+        own = validate.package(re.split(r"[\[<>=!~]", requirement, maxsplit=1)[0])
+        flags = ["--no-build-isolation"] if name in COMPILED else []
+        command = install(context, [requirement], flags=flags)
         steps.extend(command.first)
         steps.append(
             draft(
@@ -228,7 +232,7 @@ def framework_steps(context: Context, frameworks: Sequence[Framework]) -> list[D
                 needs=("network",),
                 safety=CAREFUL,
                 changes=f"adds {name} and what it requires to {where(context)}",
-                undo=context.text(uninstall_argv(context, [name])),
+                undo=context.text(uninstall_argv(context, [own])),
                 instructions="\n".join([*item.reasons, *command.notes]),
             )
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudadoctor.render.forms import heading
+from cudadoctor.render.forms import heading, table_entry
 from cudadoctor.render.plan import FixView
 
 
@@ -25,11 +25,7 @@ def lines(view: FixView) -> Iterator[str]:
         package, _, version = pin.partition("==")
         yield f'{package} = {{ version = "=={version}", source = "{name}" }}'
     for extra in recipe.extras:
-        package, _, version = extra.partition("==")
-        package, _, options = package.partition("[")
-        inside = ", ".join(f'"{word}"' for word in options.rstrip("]").split(",") if word)
-        more = f", extras = [{inside}]" if inside else ""
-        yield f'{package} = {{ version = "=={version}"{more} }}'
+        yield table_entry(extra)
     yield ""
     yield "[[tool.poetry.source]]"
     yield f'name = "{name}"'
