@@ -7,6 +7,7 @@ from typing import Optional
 
 from cudadoctor.matrix import Pin as Release
 from cudadoctor.matrix import numbers
+from cudadoctor.parse.versions import satisfies
 from cudadoctor.resolve import dependents
 from cudadoctor.resolve.companions import companion_version
 from cudadoctor.resolve.drivers import driver_needed, driver_words
@@ -76,8 +77,12 @@ def _assumes(j: Judged, need: Need, partners: Sequence[tuple[str, Release]]) -> 
     if is_inferred(j):
         yield f"a wheel for Python {need.python_tag}, which was seen for this release, not for this very build"
     for package, row in partners:
-        if need.python is None and row.python:
+        if need.python is None and not all(_takes_python(row, python) for python in j.build.pythons):
             yield f"Python {row.python}, which {package} {row.version} wants"
+
+
+def _takes_python(row: Release, python: str) -> bool:
+    return row.python is None or satisfies(python.rstrip("t"), row.python) is not False
 
 
 def _sources(j: Judged) -> tuple[str, ...]:
@@ -111,6 +116,12 @@ def _why_not_newer(j: Judged, judged: Sequence[Judged]) -> Iterator[str]:
     if j.key[0] < newest:
         for line in why_none([other for other in seen if other.key[0] == newest], j):
             yield f"not torch {'.'.join(map(str, newest))}: {line}"
+    # What the machine could have without what was asked for beside torch.
+    wished = [other for other in judged if other.key[0] < newest and other.key > j.key]
+    for other in wished:
+        if other.sides == [BY_REQUEST] and other.judge.meets_torch(other.build) and not other.likely:
+            yield f"not torch {other.build.torch}: {_without_name(other.hard[0].reason, other)}"
+            break
     announced = [other for other in judged if other.key[0] > newest and other.stands_only(BY_INDEX)]
     if announced:
         yield f"not torch {announced[0].build.torch}: {_without_name(announced[0].hard[0].reason, announced[0])}"

@@ -64,6 +64,7 @@ ASKED_FOR = [
         planned("RTX 4090", **R550, partners=("vllm",)),
         "2.10.0+cu129",
         "with vllm 0.19.1",
+        "not torch 2.14.1: no known vllm takes torch 2.14.1; 0.33.0 wants torch==2.14.0",
         "driver: a driver of 580.65.06 or newer opens 2.14.0+cu130",
     ),
     row(
@@ -260,6 +261,15 @@ def test_what_lies_beside_torch_on_its_index_is_installed_with_it() -> None:
     assert choice is not None and choice.partners == ()
     assert choice.requirements == ("torch==2.14.1+cu126", "xformers==0.0.35")
     assert choice.replaces_by_name == ("xformers",)
+
+
+def test_a_python_is_taken_for_granted_where_it_decides() -> None:
+    def assumed(package: str) -> tuple[str, ...]:
+        choice = answer(planned("RTX 4090", driver="580.95.05", partners=(package,))).choice
+        return choice.assumes if choice is not None else ()
+
+    assert assumed("vllm") == ("Python >=3.11,<3.15, which vllm 0.33.0 wants",)
+    assert assumed("xformers") == ()
 
 
 def test_packages_to_add_are_something_to_do() -> None:
