@@ -18,7 +18,7 @@ class PackageQuestions(TorchQuestions, DriverQuestions):
 
     def pins(self, package: str) -> tuple[Pin, ...]:
         """Known releases of a package with the torch that each requires, newest first; empty: not known."""
-        return tuple(row for row in self.once("pins", self._make_pins) if row.package == _package(package))
+        return self.once("pins", self._make_pins).get(_package(package), ())
 
     def pin(self, package: str, version: str) -> Optional[Pin]:
         """What this release of a package requires, where the data knows the release."""
@@ -27,11 +27,13 @@ class PackageQuestions(TorchQuestions, DriverQuestions):
                 return row
         return None
 
-    def _make_pins(self) -> tuple[Pin, ...]:
+    def _make_pins(self) -> dict[str, tuple[Pin, ...]]:
         data = self.raw("frameworks")
-        return tuple(
-            Pin(
-                _package(row["package"]),
+        found: dict[str, tuple[Pin, ...]] = {}
+        for row in data["pin"]:
+            name = _package(row["package"])
+            pin = Pin(
+                name,
                 row["version"],
                 row.get("date"),
                 row["torch"],
@@ -41,8 +43,8 @@ class PackageQuestions(TorchQuestions, DriverQuestions):
                 row.get("python"),
                 *origin(data, row),
             )
-            for row in data["pin"]
-        )
+            found[name] = (*found.get(name, ()), pin)
+        return found
 
     def frameworks(self) -> tuple[Framework, ...]:
         """Every package that is known to be tied to torch or CUDA: first those that are tied to torch."""

@@ -64,9 +64,10 @@ class Sections:
             try:
                 self._made[name] = make()
             except (KeyError, TypeError, AttributeError, IndexError) as error:
+                updated = self.origin.kind == "updated"
+                cure = "run `cudadoctor matrix update --remove`" if updated else "install cudadoctor again"
                 raise MatrixError(
-                    f"The compatibility data is damaged ({name}: {type(error).__name__} {error}): "
-                    "install cudadoctor again."
+                    f"The compatibility data is damaged ({name}: {type(error).__name__} {error}): {cure}."
                 ) from None
         found: _T = self._made[name]
         return found
@@ -97,6 +98,6 @@ class Sections:
 def origin(data: Mapping[str, Any], row: Mapping[str, Any], column: str = "source") -> tuple[str, str]:
     """The row's source in words, and the day it was checked."""
     found = row.get(column) or data.get("source") or ()
-    keys = (found,) if isinstance(found, str) else found
     sources = data.get("sources", {})
-    return "; ".join(sources[name] for name in keys), row.get("checked") or data["checked"]
+    words = sources[found] if isinstance(found, str) else "; ".join([sources[name] for name in found])
+    return words, row.get("checked") or data["checked"]
