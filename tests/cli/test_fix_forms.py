@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 from bench.index import WheelIndex
@@ -17,6 +18,8 @@ from bench.wheels import tiny_wheel, torch_wheel
 from cli_runner import Run
 from fix_bench import Doctor, facts_of, on_pypi_too, paste, plan, run_doctor, stock
 
+from cudadoctor.cli.fix import command
+from cudadoctor.render.plan import FORMS
 from cudadoctor.testing import linux
 
 try:
@@ -330,3 +333,9 @@ def test_what_lies_beside_torch_comes_from_its_index(
     paste(plan(doctor, facts, tmp_path, "--with", "xformers==0.0.35"), index.as_internet())
     assert (venv.site_packages / "xformers" / "v.py").read_text() == "right = 1"
     assert venv.torch_build() == ("2.14.1+cu126", "12.6")
+
+
+def test_the_command_line_offers_every_form() -> None:
+    (form,) = (option for option in command.params if option.name == "form")
+    assert isinstance(form.type, click.Choice)
+    assert list(form.type.choices) == list(FORMS)
