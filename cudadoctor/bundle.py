@@ -4,7 +4,8 @@ them.
 The build writes the modules' compiled code, as Python itself keeps it beside each module, to `compiled/<Python>.bin`
 in the wheel (`scripts/hatch_build.py`). It holds for the Python that built it: `pip install .` builds with its own.
 A bundle for another Python, one that is damaged or none at all (a checkout, an editable install) costs time and nothing
-else: each module is then imported from its own file. So is one whose file is newer than the bundle or of another size.
+else: each module is then imported from its own file. So is one whose file is of another time or size than the bundle
+tells, and a bundle that another version of the package was built with is none.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ _LEFT_OUT = ("__init__", "__main__", "bundle")
 # At the head: what Python marks compiled files with, and the length of the table that follows.
 _HEAD = len(MAGIC_NUMBER) + 4
 
+# In the table under this name: the version of the package that the bundle was made of.
+_VERSION = ""
+
 # Module -> where its code begins behind the table, its length, the size of its source, whether it is a package.
 _Table = dict[str, tuple[int, int, int, bool]]
 
@@ -54,8 +58,17 @@ def build(folder: str) -> bytes:
         code = marshal.dumps(compile(source, _mark(module), "exec", dont_inherit=True, optimize=0))
         table[module] = (len(codes), len(code), len(source), is_package)
         codes += code
-    head = marshal.dumps(table)
+    head = marshal.dumps({**table, _VERSION: _version_in(os.path.join(folder, "__init__.py"))})
     return MAGIC_NUMBER + len(head).to_bytes(4, "little") + head + codes
+
+
+def _version_in(path: str) -> str:
+    """The text that the package's own file gives as its __version__."""
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("__version__ = "):
+                return line.partition(" = ")[2].strip().strip('"')
+    raise ValueError(f"{path} has no line that begins with __version__")
 
 
 def _mark(module: str) -> str:
@@ -85,7 +98,7 @@ def install(package: ModuleType) -> None:
     path = os.path.join(folder, FOLDER, file_name())
     source: _File | _Data | None = _File.open(path) if hasattr(os, "pread") else None
     source = source or _Data.of(spec.loader, path)
-    table = None if source is None else _table(source)
+    table = None if source is None else _table(source, str(getattr(package, "__version__", None)))
     if source is not None and table is not None:
         sys.meta_path.insert(0, Bundle(package.__name__, folder, spec.loader, source, table))
 
@@ -152,16 +165,18 @@ class _Data:
         return self._data[offset : offset + length]
 
 
-def _table(source: _File | _Data) -> Optional[_Table]:
+def _table(source: _File | _Data, version: str) -> Optional[_Table]:
     try:
         begin = source.read(0, 1 << 15)
         if begin[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
             return None
         length = int.from_bytes(begin[len(MAGIC_NUMBER) : _HEAD], "little")
         found = marshal.loads(begin[_HEAD:] if _HEAD + length <= len(begin) else source.read(_HEAD, length))
+        if found.pop(_VERSION) != version:
+            return None
         start = _HEAD + length
         return {name: (start + entry[0], *entry[1:]) for name, entry in found.items()}
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, IndexError):
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, LookupError):
         return None
 
 
@@ -195,7 +210,7 @@ class Bundle(Loader):
         try:
             if self._source.written is not None:
                 status = os.stat(file)
-                if status.st_size != size or status.st_mtime > self._source.written + _INSTALL_SECONDS:
+                if status.st_size != size or abs(status.st_mtime - self._source.written) > _INSTALL_SECONDS:
                     return None
             code = marshal.loads(self._source.read(offset, length))
             if code.co_filename != _mark(fullname[len(self._prefix) :]):

@@ -42,7 +42,8 @@ def bundle_bytes() -> bytes:
 def site(tmp_path: Path, bundle_bytes: bytes) -> Path:
     """A folder with the package as an installer leaves it."""
     folder = tmp_path / "site"
-    shutil.copytree(PACKAGE, folder / "cudadoctor", ignore=shutil.ignore_patterns("__pycache__", "compiled"))
+    without = shutil.ignore_patterns("__pycache__", "compiled")
+    shutil.copytree(PACKAGE, folder / "cudadoctor", ignore=without, copy_function=shutil.copy)  # the time is now
     shutil.copytree(PACKAGE.parent / "compat", folder / "compat", ignore=shutil.ignore_patterns(".compiled"))
     (folder / "cudadoctor" / bundle.FOLDER).mkdir()
     bundle_of(folder).write_bytes(bundle_bytes)
@@ -156,7 +157,15 @@ def edited_to_the_same_size(site: Path) -> None:
     os.utime(path, (later, later))
 
 
-@pytest.mark.parametrize("edit", [edited, edited_to_the_same_size])
+def replaced_by_an_older_one(site: Path) -> None:
+    """As `cp -p`, `rsync -a` and `tar` lay files down."""
+    path = rule_file(site)
+    path.write_text(path.read_text("utf-8").replace("too old for it", "too OLD for it"), "utf-8")
+    earlier = bundle_of(site).stat().st_mtime - MINUTE
+    os.utime(path, (earlier, earlier))
+
+
+@pytest.mark.parametrize("edit", [edited, edited_to_the_same_size, replaced_by_an_older_one])
 def test_a_module_that_was_edited_is_read_anew(site: Path, edit: Callable[[Path], None]) -> None:
     edit(site)
     bundled = asked(site)["bundled"]
@@ -164,9 +173,15 @@ def test_a_module_that_was_edited_is_read_anew(site: Path, edit: Callable[[Path]
     assert bundled["cudadoctor.rules.cd302_cpu_only_torch"]
 
 
+def test_a_bundle_of_another_version_is_none(site: Path) -> None:
+    path = site / "cudadoctor" / "__init__.py"
+    path.write_text(path.read_text("utf-8").replace('__version__ = "', '__version__ = "9.'), "utf-8")
+    assert not any(asked(site)["bundled"].values())
+
+
 def test_an_installer_may_take_a_few_seconds(site: Path) -> None:
     written = bundle_of(site).stat().st_mtime
-    for path, later in ((rule_file(site), 5), (site / "cudadoctor" / "model" / "fact.py", -5 * MINUTE)):
+    for path, later in ((rule_file(site), 5), (site / "cudadoctor" / "model" / "fact.py", -5)):
         os.utime(path, (written + later, written + later))
     bundled = asked(site)["bundled"]
     assert bundled["cudadoctor.rules.cd303_torch_needs_newer_driver"] and bundled["cudadoctor.model.fact"]

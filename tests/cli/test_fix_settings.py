@@ -41,7 +41,12 @@ PIP_FILES: list[tuple[str, str, dict[str, Any], str]] = [
         {"constraints": ["{folder}/constraints.txt"], "constraint_pins": ["torch==2.6.0"]},
         "PIP_CONSTRAINT=/dev/null",
     ),
-    ("an extra index with the CPU builds", f"extra-index-url = {PYTORCH}/cpu", {"extra_index_urls": [f"{PYTORCH}/cpu"]}, ""),
+    (
+        "an extra index with the CPU builds",
+        f"extra-index-url = {PYTORCH}/cpu",
+        {"extra_index_urls": [f"{PYTORCH}/cpu"]},
+        "",
+    ),
     ("PyTorch's CPU index as the index", f"index-url = {PYTORCH}/cpu", {"index_url": f"{PYTORCH}/cpu"}, ""),
 ]  # fmt: skip
 
