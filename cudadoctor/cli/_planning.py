@@ -124,7 +124,7 @@ def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     }
     if system == "wsl":
         facts["system.wsl"] = known(2, "--os")
-    elif wish.system is None and own_system == "linux":
+    elif wish.system is None and own_system == "linux" and arch == own_arch:
         facts.update(_own_distribution())
     if executable is not None:
         facts["python.executable"] = known(executable, "--python")
@@ -156,7 +156,7 @@ def _gpu(name: str, matrix: Matrix) -> Gpu:
         return Gpu(f"a GPU of compute capability {match.capability}", match.capability)
     # A bare number stands for several products that run the same code; the likeliest one's name reads better.
     alone = match.exact is not None or name.strip().isdigit()
-    return Gpu(match.rows[0].name if alone and match.rows else name.strip(), match.capability)
+    return Gpu(match.rows[0].name if alone and match.rows and not match.vgpu else name.strip(), match.capability)
 
 
 def _python(text: Optional[str], is_here: bool) -> tuple[Optional[str], bool, Optional[str]]:

@@ -534,6 +534,11 @@ class Distribution(NamedTuple):
         column = "driver_open" if open_modules else "driver_proprietary"
         return tuple(word.format(branch=branch) for word in self.row.get(column, ()))
 
+    def legacy_packages(self, branch: int) -> tuple[str, ...]:
+        """Packages that the distribution has for this branch alone, beside those of its own driver."""
+        legacy = self.row.get("driver_legacy", {}).get(f"R{branch}")
+        return tuple(legacy.split(" ")) if legacy else ()
+
     def nvidia_packages(self, open_modules: bool) -> tuple[str, ...]:
         """Packages of the newest driver from NVIDIA's own repository, once that has been added."""
         return tuple(self.row.get("nvidia_open" if open_modules else "nvidia_proprietary", ()))

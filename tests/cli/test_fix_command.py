@@ -168,6 +168,16 @@ WORDS: list[tuple[str, list[str], list[str]]] = [
         ],
         [],
     ),
+    (
+        "--gpu GRIDT4-8Q --os linux",
+        ["for GRIDT4-8Q", "takes only the guest driver that matches its host's"],
+        ["is the one to install"],
+    ),
+    (
+        "--gpu A16-4Q --os windows --driver 472.12 --torch 2.14",
+        ["Update the driver: the vGPU guest driver This is a virtual GPU"],
+        ["nvidia.com/drivers"],
+    ),
 ]
 
 

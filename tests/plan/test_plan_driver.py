@@ -164,8 +164,8 @@ def test_the_last_branch_of_a_card_and_no_newer_one(name: str, version: str, com
         assert "lock the packages to R580" in step.instructions or "nvidia-580xx-dkms" in step.instructions
 
 
-def test_the_distributions_own_driver_where_it_will_do() -> None:
-    """R610 has dropped the card; Debian's own R535 drives it, and serves CUDA 12."""
+def test_a_branch_that_nobody_maintains_is_not_gone_back_to() -> None:
+    """R610 has dropped the card. Debian's own R535 would drive it, and its end of life has passed."""
     machine = (
         linux()
         .gpu("NVIDIA GeForce GTX 1080", "6.1", 8, device_id="1b80")
@@ -175,5 +175,54 @@ def test_the_distributions_own_driver_where_it_will_do() -> None:
     )
     context = Context(machine.facts, MATRIX, Options())
     found = {item.step.id: item.step for item in spell_out("update-driver", context, {"minimum_cuda_major": 12})}
-    assert quote(found["install-driver"].argv or ()) == "sudo apt-get install nvidia-tesla-535-driver"
-    assert found["install-driver"].title.startswith("Go back to the NVIDIA driver R535")
+    assert quote(found["install-driver"].argv or ()) == "sudo apt-get install cuda-drivers-580"
+    assert found["install-driver"].title.startswith("Go back to the NVIDIA driver R580")
+
+
+# R390 is the last branch for the GTX 580.
+FERMI = linux().gpu("NVIDIA GeForce GTX 580", "2.0", 1, device_id="1080").no_driver()
+
+NO_BRANCH = [
+    ("ubuntu", "22.04", "sudo apt-get install nvidia-driver-390"),
+    ("debian", "12", ""),
+    ("debian", "13", ""),
+    ("fedora", "43", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "version", "command"), NO_BRANCH)
+def test_no_package_that_brings_a_branch_which_dropped_the_card(name: str, version: str, command: str) -> None:
+    machine = FERMI.set(
+        {"system.distribution": name, "system.distribution_like": [], "system.distribution_version": version}
+    )
+    context = Context(machine.facts, MATRIX, Options())
+    step = {item.step.id: item.step for item in spell_out("install-driver", context, {})}["install-driver"]
+    assert (quote(step.argv) if step.argv else "") == command
+    assert command or "has no package of R390" in step.instructions
+
+
+VGPU = ["install-driver", "update-driver", "install-open-kernel-module"]
+
+
+@pytest.mark.parametrize("kind", VGPU)
+def test_a_vgpu_guest_takes_only_its_hosts_driver(kind: str) -> None:
+    machine = linux().gpu("GRID A100-10C", "8.0", 10).driver("535.104.05", "12.2")
+    (step,) = spell_out(kind, Context(machine.facts, MATRIX, Options()), {})
+    assert step.step.argv is None
+    assert "the host's administrator provides it" in step.step.instructions
+
+
+# Debian's own branches are older than CUDA 13; NVIDIA's packages without a number are whatever is newest.
+PINNED = [("12", "nvidia-open-580"), ("13", "nvidia-open-580")]
+
+
+@pytest.mark.parametrize(("version", "package"), PINNED)
+def test_a_step_that_names_a_branch_installs_that_branch(version: str, package: str) -> None:
+    machine = linux().gpu("NVIDIA A100-SXM4-40GB", "8.0", 40).driver("470.57.02", "11.4")
+    machine = machine.set(
+        {"system.distribution": "debian", "system.distribution_like": [], "system.distribution_version": version}
+    )
+    context = Context(machine.facts, MATRIX, Options())
+    found = {item.step.id: item.step for item in spell_out("update-driver", context, {"minimum_cuda_major": 13})}
+    assert quote(found["install-driver"].argv or ()) == f"sudo apt-get install {package}"
+    assert "R580" in found["install-driver"].title

@@ -16,10 +16,11 @@ from cudadoctor.plan.draft import BY_HAND, DRIVER, Draft, draft
 from cudadoctor.plan.remedies import windows
 from cudadoctor.plan.remedies.driver_effect import working_effect
 from cudadoctor.plan.remedies.kernel import header_steps
-from cudadoctor.plan.remedies.owner import elsewhere
+from cudadoctor.plan.remedies.owner import VGPU, elsewhere, guest, is_guest
 from cudadoctor.plan.remedies.restart import reboot
 from cudadoctor.resolve import DriverRange, bounds, fitting_branch
 from cudadoctor.resolve import Gpu as NeedGpu
+from cudadoctor.resolve.drivers import modules_clash
 
 DOWNLOADS = "https://www.nvidia.com/drivers"
 # Descendants of Fedora that are images, and come with the driver in one of them.
@@ -59,6 +60,8 @@ def in_words(context: Context, drivers: DriverRange) -> tuple[str, ...]:
     yet: sentences, and on Linux the command."""
     if drivers.fitting is None:
         return ()
+    if is_guest(context):
+        return (VGPU,)
     parts = []
     number = context.present.driver
     present = context.matrix.branch_of(number, context.numbering) if number is not None else None
@@ -73,13 +76,27 @@ def in_words(context: Context, drivers: DriverRange) -> tuple[str, ...]:
     if context.os == "windows" or context.is_wsl:
         where = " on Windows" if context.is_wsl else ""
         return ("; ".join([*parts, f"{fitting} is the one to install{where}, from {DOWNLOADS}"]),)
+    if modules_clash(context.present, context.matrix) is not None:
+        parts.append(f"{fitting} is the one to install, with the kernel modules of the card that is to work")
+        return ("; ".join(parts),)
     flavour = flavour_for(context, drivers.fitting)
     parts.append(f"{fitting} is the one to install, with the {flavour} kernel modules")
     packages, note = _driver_packages(context, context.distribution, drivers.fitting, flavour)
-    if context.distribution is None or not packages:
-        return ("; ".join(parts),)
     needs = f". {note.rstrip('.')}" if note else ""
-    return ("; ".join(parts) + needs + ":", "    " + context.text(context.install(context.distribution, packages)))
+    if context.distribution is None or not packages:
+        return ("; ".join(parts) + needs,)
+    command = context.text(context.install(context.distribution, packages))
+    return ("; ".join(parts) + needs + (f". {_here(context)}" if context.planned else "") + ":", "    " + command)
+
+
+def _here(context: Context) -> str:
+    """Whose packages are named: a plan for another machine takes the distribution of the one that it is made on."""
+    distribution = context.distribution
+    if context.planned is None or distribution is None:
+        return ""
+    version = context.facts.value("system.distribution_version")
+    number = f" {version[:20]}" if isinstance(version, str) and version.isprintable() else ""
+    return f"The packages are those of {distribution.title}{number}, on which this runs; other systems have other names"
 
 
 def _named(context: Context, branch: Branch) -> str:
@@ -94,7 +111,9 @@ def install_driver(
 ) -> list[Draft]:
     """A driver for these GPUs, by the distribution's own packages, and the reboot that starts it."""
     if context.os == "windows" or context.is_wsl:
-        return windows.install_windows_driver(context, minimum_branch=minimum_branch)
+        return guest(context, "Install the driver") or windows.install_windows_driver(
+            context, minimum_branch=minimum_branch
+        )
     other = elsewhere(context, "Install the driver")
     if other is not None:
         return other
@@ -114,7 +133,9 @@ def update_driver(
         row = context.matrix.branch_of(floor, context.numbering)
         needed = max(needed, row.linux if row is not None else 0)
     if context.os == "windows" or context.is_wsl:
-        return windows.update_windows_driver(context, minimum_branch=needed or None)
+        return guest(context, "Update the driver") or windows.update_windows_driver(
+            context, minimum_branch=needed or None
+        )
     other = elsewhere(context, "Update the driver")
     if other is not None:
         return other
@@ -125,14 +146,16 @@ def update_driver(
 
 
 def _own_branch(context: Context, needed: int) -> Optional[Branch]:
-    """The branch that the distribution itself packages, where that is new enough and drives every GPU: no repository of
-    somebody else's is needed for it."""
+    """The branch that the distribution itself packages, where NVIDIA maintains it and it drives every GPU: no
+    repository of somebody else's is needed for it."""
     distribution = context.distribution
     gives = distribution.driver_branch() if distribution is not None else None
     given = context.matrix.branch(gives) if gives else None
     lowest, highest = bounds(_gpus(context), context.matrix)
     if given is None or not needed or not max(needed, lowest) <= given.linux <= highest:
         return None
+    if max(given.end_of_life or "", given.end_of_life_other or "") <= context.matrix.checked[:7]:
+        return None  # nobody mends its faults any more
     return given
 
 
@@ -182,6 +205,8 @@ def _driver_steps(
         )
     if context.is_image:
         note = f"{note} The packages are layered onto the system's image, and are there after the reboot.".strip()
+    elif context.planned is not None:
+        note = f"{note} {_here(context)}.".strip()
     elif distribution.relative:
         note = f"{note} Names are those of {distribution.title}, from which this system descends.".strip()
     command = context.install(distribution, packages) if packages else context.root(*distribution.driver_tool)
@@ -244,22 +269,29 @@ def _driver_packages(
     gives = distribution.driver_branch()
     given = context.matrix.branch(gives) if gives else None
     is_last = _is_last(context, branch)
+    is_own = packages == distribution.legacy_packages(branch.linux)
     if given is not None and given.linux < branch.linux:
-        theirs = distribution.nvidia_packages(flavour == OPEN)
-        if is_last:
-            # What has no branch in its name is the newest driver, which has dropped the card.
-            theirs = tuple(f"{package}-{branch.linux}" for package in theirs)
+        # What has no branch in its name is the newest driver, whichever that is by then.
+        theirs = tuple(f"{package}-{branch.linux}" for package in distribution.nvidia_packages(flavour == OPEN))
         text = f"{distribution.title} itself packages {given.name}: add NVIDIA's repository first ({REPOSITORIES})."
         return theirs, text
+    if given is not None and given.linux > branch.linux and not is_own:
+        return (), f"{distribution.title} has no package of {branch.name}: its own {given.name} has dropped this card"
     if any(":" in package for package in packages):
         names = ", ".join(package.partition(":")[2] or package for package in packages)
         return (), f"Build {names} from Arch's user repository (AUR), then reboot"
-    if is_last and packages and not given and not _names_branch(distribution, branch, packages, flavour):
+    is_named = _names_branch(distribution, branch, packages, flavour)
+    if is_last and packages and not given and not is_named:
+        if branch.end_of_life and branch.end_of_life <= context.matrix.checked[:7]:
+            text = f"{distribution.title} has no package of {branch.name}, and its newest driver has dropped this card"
+            return (), text
         text = (
             f"{', '.join(packages)} brings the newest driver, which has dropped this card: lock the packages to "
             f"{branch.name} before you install them ({REPOSITORIES}version-locking.html)"
         )
         return (), text
+    if packages and given is None and not is_named:
+        note = f"{note} It brings the newest branch, which serves as well.".strip()
     return packages, note
 
 
