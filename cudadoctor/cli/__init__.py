@@ -34,8 +34,8 @@ def __getattr__(name: str) -> Any:
 
 def main() -> NoReturn:
     """Runs the command line and ends the process with its exit status; no traceback, whatever happens."""
-    # A run makes some ten thousand objects and ends: looking for garbage among them every 700 costs a tenth of it.
-    gc.set_threshold(50_000, 20, 20)
+    # A run makes a hundred thousand objects and ends: looking for garbage among them every 700 costs a tenth of it.
+    gc.set_threshold(500_000, 20, 20)
     try:
         status = _status()
     except KeyboardInterrupt:
