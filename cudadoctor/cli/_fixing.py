@@ -86,9 +86,13 @@ def _verdict_on(plan: Plan, found: Resolution, need: Need) -> tuple[str, str, in
         on += f", Python {need.python_tag}"
     if found.undecided is not None:
         return NOT_DECIDED, f"undecided: {found.undecided}", EXIT_UNDECIDED
+    first = f"; the driver first: {found.driver_first}" if found.driver_first is not None else ""
+    if found.clash is not None:
+        none = f"no single torch build serves {on}, and " if found.choice is None and found.split else ""
+        return FAIL, f"{none}{found.clash}{first}", EXIT_TODO
     if found.choice is None:
         if found.split:
-            return FAIL, f"no single torch build serves {on}: one environment for each", EXIT_TODO
+            return FAIL, f"no single torch build serves {on}: one environment for each{first}", EXIT_TODO
         opened = next((step for step in plan.steps if step.id == "install-torch"), None)
         if opened is not None and found.blocked_by:
             version = opened.effect["torch.version"]

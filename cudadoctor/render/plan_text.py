@@ -154,9 +154,10 @@ def _torch_lines(view: FixView) -> Iterator[str]:
 def _why_no_single_one(view: FixView) -> list[str]:
     """What the verdict leaves out where unlike GPUs share a machine: that one system may not even drive them all."""
     found = view.resolution
-    if found is None or found.choice is not None or not found.split:
+    if found is None or found.choice is not None or not (found.split or found.clash):
         return []
-    return [text for text in found.reasons[1:] if not any(text in line for line in view.not_helping)]
+    reasons = [text for text in found.reasons[1:] if text != found.clash]
+    return [text for text in reasons if not any(text in line for line in view.not_helping)]
 
 
 def _about_choice(found: Resolution, steps: Sequence[FixStep]) -> list[tuple[str, str]]:

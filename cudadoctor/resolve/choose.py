@@ -95,6 +95,7 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
     best = pick(judged, need)
     nothing_to_do = best is not None and is_installed(best, need) and driver_first is None and not is_more_asked(need)
     parts: tuple[Split, ...] = ()
+    clash = modules_clash(need, matrix) if are_unlike(need) else None
     if are_unlike(need) and not nothing_to_do:
         parts = split(need, matrix, driver, None if best is None or best.likely else best)
         # An old build whose PTX a new card might compile is no choice where each card can have a build of its own.
@@ -105,7 +106,6 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
     if parts and best is None:
         reasons = (f"no single build of torch serves {names(need.gpus)} together", *reasons)
     choice = None if best is None else spell(best, need, judged)
-    clash = modules_clash(need, matrix) if are_unlike(need) else None
     if clash is not None:
         reasons = (*reasons, clash)
         choice = choice if choice is None else choice._replace(reasons=(*choice.reasons, clash))
@@ -120,6 +120,7 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
         objections=nearest.hard if best is None and (nearest := typical(judged)) is not None else (),
         moves=() if best is None else dependents.moves(best.build, best.release, need, matrix),
         other_ways=other_ways(need, matrix, blocked),
+        clash=clash,
         drivers=None if is_embedded(need, matrix) else driver_range(need.gpus, matrix, need.numbering),
         not_helping=()
         if nothing_to_do or driver_first is not None

@@ -59,6 +59,9 @@ def _misfit(gpu: Gpu, need: Need, matrix: Matrix) -> Optional[str]:
     if have is None:
         return None
     first, last = matrix.first_branch_for(gpu.capability), matrix.last_branch_for(gpu.capability)
+    row = product(gpu.label, matrix).exact
+    if row is not None and row.capability == gpu.capability:
+        first = matrix.first_branch_for(row)
     if first is not None and first.decisive and have < first.number:
         return f"driver {need.driver} is {name}, and {gpu.label} needs {first.branch} or newer"
     if last is not None and have > last.number:
@@ -230,8 +233,8 @@ def modules_clash(need: Need, matrix: Matrix) -> Optional[str]:
     if new is None or old is None:
         return None
     return (
-        f"kernel modules: {new.label} needs NVIDIA's open ones, {old.label} the proprietary ones: one Linux system "
-        "loads only one kind, and the other card stays idle"
+        f"one Linux system cannot drive {new.label} and {old.label} together: {new.label} needs NVIDIA's open kernel "
+        f"modules, {old.label} the proprietary ones, and only one kind is loaded: the other card stays idle"
     )
 
 

@@ -250,7 +250,7 @@ class Resolution(NamedTuple):
     matters. `undecided`: what is not known and would decide. `moves`: packages of the environment that have to change
     with torch. `other_ways`: what else than a blocker's change would open a better build. `drivers`: the branches for
     the GPUs, where they are known. `frameworks`: what was asked for and is not bound to torch. `not_helping`: what
-    people try in vain.
+    people try in vain. `clash`: why one system cannot drive all the GPUs, whatever build serves them.
     """
 
     choice: Optional[Choice]
@@ -267,3 +267,4 @@ class Resolution(NamedTuple):
     drivers: Optional[DriverRange] = None
     frameworks: tuple[Framework, ...] = ()
     not_helping: tuple[str, ...] = ()
+    clash: Optional[str] = None

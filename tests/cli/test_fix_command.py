@@ -40,7 +40,6 @@ QUESTIONS = [
     ("--gpu RTX5090 --driver 570.124.06", "2.13.0+cu129", "580.65.06"),
     ("--gpu RTX5090 --driver 572.60 --os windows", "2.11.0+cu128", "580"),
     ("--gpu RTX5090 --gpu GTX1080Ti --driver 580.95.05", None, None),
-    ("--gpu RTX5090 --gpu V100 --driver 580.95.05", None, None),
     ("--gpu RTX5090 --driver 610.43.02", "2.15.0+cu132", None),
     ("--gpu 8.9 --driver R580", "2.15.0+cu132", None),
     ("--gpu RTX4090 --driver 581.57 --os wsl", "2.15.0+cu132", None),
@@ -76,6 +75,16 @@ def test_unlike_cards_are_told_which_build_serves_which(run: Run) -> None:
     assert "one Linux system cannot drive" in " ".join(result.out.split())
     assert "CUDA_VISIBLE_DEVICES" in result.out
     assert '"torch==2.15.0+cu132"' in result.out and '"torch==2.14.1+cu126"' in result.out
+
+
+def test_cards_that_need_different_kernel_modules_fail_whatever_build_serves_both(run: Run) -> None:
+    document = plan(run, "--gpu", "V100", "--gpu", "RTX 5090", "--driver", "580.95.05", "--os", "linux")
+    assert document["exit"] == 1
+    assert document["verdict"].startswith("one Linux system cannot drive GeForce RTX 5090 and V100 together: ")
+    old = plan(run, "--gpu", "GTX 1080", "--gpu", "RTX 5090", "--driver", "535.104", "--os", "linux")
+    assert old["exit"] == 1 and "RTX 5090 needs R570 or newer" in old["verdict"]
+    beside = plan(run, "--gpu", "V100", "--gpu", "A100", "--driver", "580.95.05", "--os", "linux")
+    assert beside["exit"] == 0
 
 
 def test_a_driver_that_does_not_drive_the_card_comes_first(run: Run) -> None:

@@ -126,6 +126,18 @@ PLANNED = [
         "driver 550.54.14 is R550, and RTX 5090 needs R570 or newer",
     ),
     row(
+        "a GPU that came later than its architecture, and a driver from between",
+        planned("Tesla T4G", driver="450.248"),
+        NEWEST,
+        "driver 450.248 is R450, and Tesla T4G needs R470 or newer",
+    ),
+    row(
+        "another one",
+        planned("GTX 1660 SUPER", driver="418.226"),
+        NEWEST,
+        "driver 418.226 is R418, and GTX 1660 SUPER needs R440 or newer",
+    ),
+    row(
         "a driver that has dropped the GPU",
         planned("GTX 1080", driver="610.43.02"),
         "2.14.1+cu126",
