@@ -15,6 +15,10 @@ VARIANT = "{variant}"
 ON_TORCHS_INDEX = ("torchvision", "torchaudio", "torchcodec", "xformers")
 
 
+_LOOPBACK = re.compile(r"(?:localhost|127(?:\.[0-9]+){3}|\[::1\])\Z", re.I)
+_SECRET = re.compile(r"https?://[^/]*@|[?&#;][^=&;]*(?:token|key|secret|pass|auth|sig|credential)[^=&;]*=", re.I)
+
+
 class Index(NamedTuple):
     """One variant's wheels. `url` has a page for each project below it (`URL/torch/`), or is itself the page that lists
     all wheels (`flat`)."""
@@ -23,9 +27,17 @@ class Index(NamedTuple):
     flat: bool = False
 
     @property
-    def for_pip(self) -> tuple[str, str]:
-        """pip's option. The index stands in for every other; a flat page is looked at beside the configured index."""
-        return ("--find-links" if self.flat else "--index-url", self.url)
+    def for_pip(self) -> tuple[str, ...]:
+        """pip's options. The index stands in for every other; a flat page is looked at beside the configured index."""
+        host = self.trusted_host
+        return ("--find-links" if self.flat else "--index-url", self.url, *(("--trusted-host", host) if host else ()))
+
+    @property
+    def trusted_host(self) -> str:
+        """The host that pip has to be told to trust, since it takes nothing over plain http; empty where it trusts the
+        address anyway. uv needs no such word."""
+        found = re.match(r"http://(\[[^\]]*\]|[^/:?#]+)", self.url, re.I)
+        return found.group(1) if found is not None and not _LOOPBACK.match(found.group(1)) else ""
 
     @property
     def for_uv(self) -> tuple[str, str]:
@@ -50,13 +62,14 @@ def mirror(text: str, flat: bool = False) -> Mirror:
     """What a person gives as a mirror: a base address (`.../whl`), that of one variant (`.../whl/cu126`), or one with
     `{variant}` in it. Raises `ParseError` for anything else."""
     address = text.strip()
+    if _SECRET.search(address):
+        raise ParseError(
+            "it holds a user, password or token, which would be printed: leave it out; a user and password go into "
+            "~/.netrc"
+        )
     outside = address.replace(VARIANT, "")
     if "{" in outside or "}" in outside:
         raise ParseError(f"{text[:80]!r}: the only word in braces is {VARIANT}")
-    if re.match(r"https?://[^/]*@", address, re.I):
-        raise ParseError(
-            "it holds a user or password, which would be printed: leave them out and put them into ~/.netrc"
-        )
     has_query = "?" in address or "#" in address
     tag = cuda_tag_of_url(address)
     if VARIANT not in address:

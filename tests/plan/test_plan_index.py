@@ -41,7 +41,10 @@ REFUSED = [
     ("https://mirror.example/{cuda}", "{variant}"),
     ("https://mirror.example/{", "{variant}"),
     ("https://me:secret@mirror.example/whl", "~/.netrc"),
-    ("https://mirror.example/whl?token=1", "{variant}"),
+    ("https://mirror.example/whl?token=secret", "token"),
+    ("https://mirror.example/{variant}?a=1&access_token=secret", "token"),
+    ("https://mirror.example/{cuda}?X-Amz-Signature=secret", "token"),
+    ("https://mirror.example/whl?page=1", "{variant}"),
     ("https://mirror.example/a b", "http or https"),
     ("https://mirror.example/$(reboot)`x`", "http or https"),
     ("https://mirror.example/\nwhl", "http or https"),
@@ -63,3 +66,21 @@ def test_the_options_of_pip_and_uv() -> None:
     # As the default index it would come after every index that a setting adds.
     assert Index("u").for_uv == ("--index", "u")
     assert Index("u", True).for_uv == ("--find-links", "u")
+
+
+# pip takes nothing over plain http from hosts that nobody vouches for, except from the machine itself.
+TRUSTED = [
+    ("https://mirror.example/whl/cu126", ""),
+    ("http://mirror.example/whl/cu126", "mirror.example"),
+    ("http://10.0.0.2:8080/whl/cu126", "10.0.0.2"),
+    ("http://127.0.0.1:8080/whl/cu126", ""),
+    ("http://localhost/whl/cu126", ""),
+    ("http://[::1]:80/whl/cu126", ""),
+    ("http://127.example/whl/cu126", "127.example"),
+]
+
+
+@pytest.mark.parametrize(("url", "host"), TRUSTED)
+def test_which_host_pip_is_told_to_trust(url: str, host: str) -> None:
+    assert Index(url).trusted_host == host
+    assert Index(url).for_pip[2:] == (("--trusted-host", host) if host else ())

@@ -47,6 +47,7 @@ def install(
     """The command that installs exactly these requirements into the target, from `index` (None: from the index that is
     configured). `flags` are pip's."""
     python = context.target.python
+    found: tuple[str, ...]
     if installer(context) == UV:
         aside = _against_uv(context, index)
         words = {"--force-reinstall": "--reinstall", "--no-cache-dir": "--no-cache"}
@@ -57,6 +58,9 @@ def install(
         aside = _against_pip(context, requirements, index)
         found = index.for_pip if index is not None else ()
         argv = (*_pip(context), "install", *aside.flags, *flags, *requirements, *found)
+        if index is not None and index.trusted_host:
+            word = "over plain http pip takes wheels only from a host that it is told to trust: anybody in between can alter it"
+            aside = aside._replace(notes=(*aside.notes, word))
     environment = aside.environment
     if not environment:
         return Install(argv, (), aside.notes, aside.is_careful)

@@ -35,6 +35,8 @@ def lines(view: FixView) -> Iterator[str]:
         yield "  - pip:"
         option = "--find-links" if recipe.source.flat else "--extra-index-url" if recipe.extras else "--index-url"
         yield f"      - {option} {recipe.source.url}"
+        if recipe.source.trusted_host:
+            yield f"      - --trusted-host {recipe.source.trusted_host}"
         for requirement in (*recipe.pins, *recipe.extras):
             yield f"      - {requirement}"
 

@@ -20,5 +20,7 @@ def lines(view: FixView) -> Iterator[str]:
         yield f"--extra-index-url {recipe.source.url}"
     else:
         yield f"--index-url {recipe.source.url}"
+    if recipe.source.trusted_host:
+        yield f"--trusted-host {recipe.source.trusted_host}"
     yield from recipe.pins
     yield from recipe.extras
