@@ -21,9 +21,6 @@ from cudadoctor.render.matrix import Shown
 from cudadoctor.render.matrix_words import verdict
 from cudadoctor.render.style import Style
 
-# Classes of GPUs that sit on an Arm processor.
-_ON_ARM = ("jetson", "soc")
-
 
 class Asked(NamedTuple):
     """The options as they were typed."""
@@ -78,7 +75,7 @@ def _machine(gpus: Sequence[GpuMatch], system: Optional[str], arch: Optional[str
     """The system and architecture that a GPU or a driver is asked for: this machine's where nobody says."""
     own_system, own_arch = own_machine()
     system = system or own_system
-    on_arm = any(match.rows and all(row.klass in _ON_ARM for row in match.rows) for match in gpus)
+    on_arm = any(match.rows and all(row.arm_only for row in match.rows) for match in gpus)
     if arch is None:
         # Windows on Arm has no wheels with CUDA: who asks for Windows means the usual one.
         arch = "x86_64" if system == "windows" else "aarch64" if on_arm else own_arch

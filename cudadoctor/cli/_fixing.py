@@ -23,6 +23,7 @@ from cudadoctor.render.style import Style
 from cudadoctor.render.view import View
 from cudadoctor.resolve import Need, Resolution
 from cudadoctor.resolve.need import NONE
+from cudadoctor.resolve.without_gpu import ARM, are_on_arm
 
 EXIT_DONE = 0
 EXIT_TODO = 1
@@ -48,7 +49,7 @@ def planned(wish: Wish, style: Style) -> FixView:
         found,
         status,
         not_helping=in_vain(plan.need or need, found, matrix),
-        notes=_own_python(need, found),
+        notes=(*_taken_as_arm(wish, need, matrix), *_own_python(need, found)),
         mirror=options.mirror,
         style=style,
         recipe=recipe_for(plan, facts, matrix, options),
@@ -66,6 +67,12 @@ def _settled(
     from cudadoctor.cli._online import settle
 
     return settle(plan, make, options, matrix)
+
+
+def _taken_as_arm(wish: Wish, need: Need, matrix: Matrix) -> tuple[str, ...]:
+    if wish.arch is not None or not need.platform.endswith(ARM) or not are_on_arm(need.gpus, matrix):
+        return ()
+    return (f"{need.gpus[0].label} has an ARM processor beside it: this is for --arch {ARM}",)
 
 
 def _own_python(need: Need, found: Resolution) -> tuple[str, ...]:

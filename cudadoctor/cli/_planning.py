@@ -17,6 +17,7 @@ from cudadoctor.plan.index import mirror
 from cudadoctor.resolve import COMPANIONS, Gpu, Need
 from cudadoctor.resolve.companions import asked
 from cudadoctor.resolve.need import NONE, PRESENT, UNKNOWN
+from cudadoctor.resolve.without_gpu import ARM, are_on_arm
 
 FLAT = "flat"
 
@@ -98,10 +99,10 @@ def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:
     that they leave open is not known, and rules nothing out."""
     own_system, own_arch = own_machine()
     system = wish.system or own_system
-    # Windows on ARM has no wheels with CUDA: who plans for Windows means the usual one.
-    arch = wish.arch or ("x86_64" if system == "windows" else own_arch)
-    os_name = "windows" if system == "windows" else "linux"
     gpus, state = _gpus(wish.gpus, matrix)
+    # Windows on ARM has no wheels with CUDA: who plans for Windows means the usual one.
+    arch = wish.arch or ("x86_64" if system == "windows" else ARM if are_on_arm(gpus, matrix) else own_arch)
+    os_name = "windows" if system == "windows" else "linux"
     python, free_threaded, executable = _python(wish.python, is_here=(system, arch) == (own_system, own_arch))
     if wish.glibc is not None and not is_plain(wish.glibc):
         raise InputError(f"--glibc takes a version such as 2.28, not {wish.glibc!r}")

@@ -53,6 +53,7 @@ class ProductQuestions(Sections):
             row.get("modules"),
             tuple(row.get("guessed", ())),
             *origin(data, row),
+            bool(row.get("on_arm", False)),
         )
 
     def gpu(self, text: str) -> GpuMatch:

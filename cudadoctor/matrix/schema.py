@@ -400,6 +400,7 @@ GPU_COLUMNS: dict[str, Column] = {
     "min_driver_bound": _c(_one_of("exact", "at-least", "at-most"), "exact, at-least or at-most"),
     "modules": _c(_one_of("open", "proprietary", "either"), "open, proprietary or either"),
     "guessed": _c(_list_of(_text), "columns of the row"),
+    "on_arm": _c(_flag, "true or false"),
 }
 
 BUILD_COLUMNS: dict[str, Column] = {

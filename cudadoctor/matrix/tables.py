@@ -178,10 +178,17 @@ class Gpu(NamedTuple):
     """Columns of this row that are guesses."""
     source: str
     checked: str
+    on_arm: bool = False
+    """Comes beside an ARM processor only, as GH200 does; boards and systems on a chip do so by their class."""
 
     @property
     def laptop(self) -> bool:
         return self.klass.endswith("-laptop")
+
+    @property
+    def arm_only(self) -> bool:
+        """Whether there is no x86 machine with this GPU."""
+        return self.on_arm or self.klass in ("jetson", "soc")
 
 
 class GpuMatch(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Optional
 
 from cudadoctor.matrix import Matrix
@@ -86,7 +87,7 @@ def is_embedded(need: Need, matrix: Matrix) -> bool:
 
 def embedded(need: Need, matrix: Matrix) -> Optional[Resolution]:
     """Boards: what is not for this processor, and Jetsons, whose wheels are not on PyTorch's index."""
-    if not need.platform.endswith(ARM) and all(_is_arm_only(gpu, matrix) for gpu in need.gpus):
+    if not need.platform.endswith(ARM) and are_on_arm(need.gpus, matrix):
         reason = f"{need.gpus[0].label} has an ARM processor beside it: its wheels are for {ARM}, not {need.platform}"
         return Resolution(None, reasons=(reason,), objections=(Objection(BY_PLATFORM, reason),))
     if not is_embedded(need, matrix):
@@ -96,10 +97,15 @@ def embedded(need: Need, matrix: Matrix) -> Optional[Resolution]:
     return None if own <= _targets(need.platform, matrix) else on_jetson()
 
 
+def are_on_arm(gpus: Sequence[Gpu], matrix: Matrix) -> bool:
+    """Whether these are GPUs that come beside ARM processors only."""
+    return bool(gpus) and all(_is_arm_only(gpu, matrix) for gpu in gpus)
+
+
 def _is_arm_only(gpu: Gpu, matrix: Matrix) -> bool:
-    """Whether the GPU shares its chip with an ARM processor, as in every Jetson and in GB10."""
+    """Whether the GPU shares its chip or its board with an ARM processor, as in every Jetson, GB10 and GH200."""
     rows = product(gpu.label, matrix).rows
-    return bool(rows) and all(row.klass in ("jetson", "soc") for row in rows)
+    return bool(rows) and all(row.arm_only for row in rows)
 
 
 def _targets(platform: str, matrix: Matrix) -> frozenset[str]:

@@ -44,6 +44,8 @@ QUESTIONS = [
     ("--gpu 8.9 --driver R580", "2.15.0+cu132", None),
     ("--gpu RTX4090 --driver 581.57 --os wsl", "2.15.0+cu132", None),
     ("--gpu GH200 --arch aarch64 --driver 580.95.05", "2.15.0+cu132", None),
+    ("--gpu GH200 --driver 580.95.05", "2.15.0+cu132", None),
+    ("--gpu GH200 --arch x86_64 --driver 580.95.05", None, None),
     ("--gpu RTX4090 --driver 580.95.05 --glibc 2.17", "2.6.0+cu124", "2.28"),
     ("--gpu RTX4090 --driver 580.95.05 --python 3.13t", "2.12.0+cu130", None),
     ("--gpu none", "2.15.0+cpu", None),
@@ -75,6 +77,12 @@ def test_unlike_cards_are_told_which_build_serves_which(run: Run) -> None:
     assert "one Linux system cannot drive" in " ".join(result.out.split())
     assert "CUDA_VISIBLE_DEVICES" in result.out
     assert '"torch==2.15.0+cu132"' in result.out and '"torch==2.14.1+cu126"' in result.out
+
+
+@pytest.mark.parametrize("gpu", ["GH200", "GB200", "GB300", "Tesla T4G", "GB10"])
+def test_what_comes_beside_an_arm_processor_only_is_planned_for_one(run: Run, gpu: str) -> None:
+    out = run("fix", "--print", "--gpu", gpu, "--os", "linux").out
+    assert "has an ARM processor beside it: this is for --arch aarch64" in " ".join(out.split())
 
 
 def test_cards_that_need_different_kernel_modules_fail_whatever_build_serves_both(run: Run) -> None:
@@ -149,7 +157,7 @@ def test_the_text_of_a_plan(run: Run, options: str) -> None:
     lines = result.out.splitlines()
     assert result.err == ""
     assert lines[0][:6] in ("OK    ", "TODO  ", "FAIL  ", "????  ")
-    assert result.exit == (3 if lines[0].startswith("????") else 1 if lines[0].startswith("FAIL") else result.exit)
+    assert result.exit == {"OK  ": 0, "TODO": 1, "FAIL": 1, "????": 3}[lines[0][:4]]
     assert result.out.isascii()
     commands = ("pip install", "pip uninstall", "conda install", "conda remove", "program.py", "https://")
     assert [line for line in lines if len(line) > 80 and not any(word in line for word in commands)] == []

@@ -127,8 +127,8 @@ PLANNED = [
     ),
     row(
         "a GPU that came later than its architecture, and a driver from between",
-        planned("Tesla T4G", driver="450.248"),
-        NEWEST,
+        planned("Tesla T4G", driver="450.248", **ARM),
+        "",
         "driver 450.248 is R450, and Tesla T4G needs R470 or newer",
     ),
     row(
