@@ -95,7 +95,9 @@ def _failure(error: Exception) -> str:
     """What is said about an error that ended the command; our own mistakes are raised for who debugs them."""
     from cudadoctor.cli._words import InputError
 
-    if isinstance(error, InputError):
+    # Only who has loaded the compatibility data can have failed on it.
+    tables = sys.modules.get("cudadoctor.matrix.tables")
+    if isinstance(error, InputError) or (tables is not None and isinstance(error, tables.MatrixError)):
         return f"cudadoctor: error: {str(error).rstrip('.')}"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # click's own output: help and version
         return f"cudadoctor: error: cannot write: {error.strerror}"

@@ -39,7 +39,10 @@ def _installation() -> Verified:
     matrix = load_matrix()
     for section in SECTIONS:
         matrix.raw(section)  # what cannot be read is no fault of a row
-    findings = [_placed(text) for text in violations(matrix.raw)]
+    try:
+        findings = [_placed(text) for text in violations(matrix.raw)]
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise matrix.damaged("its layout", error) from None
     data = _data(matrix)
     note = ""
     if data.origin.reason is not None:

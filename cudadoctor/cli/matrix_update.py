@@ -66,12 +66,14 @@ def command(
         if remove:
             outcome = remove_update(cache_folder())
         else:
-            now = datetime.now(timezone.utc)
+            matrix, now = load_matrix(), datetime.now(timezone.utc)
+            # What is there must be sound before anything is laid over it.
+            matrix.torch_releases(), matrix.branches(), matrix.toolkits()
             cache = cache_folder()
             request = Request(
                 python or sys.executable, index_url, mirror, without, binaries, timeout=timeout, cache=cache
             )
-            observed = fetch(request, load_matrix().raw, f"{now:%Y-%m-%d}")
+            observed = fetch(request, matrix.raw, f"{now:%Y-%m-%d}")
             outcome = update(observed, dry_run=dry_run, now=now)
     except (FetchError, UpdateError, MatrixError) as error:
         raise InputError(str(error).rstrip(".")) from None

@@ -58,7 +58,7 @@ def holdings(matrix: Matrix) -> Holdings:
     """Counts of everything, and the newest of what is asked for most."""
     builds = [build for release in matrix.torch_releases() for variant in release.variants for build in variant.builds]
     return Holdings(
-        tuple(_table(section, matrix) for section in SECTIONS if section != "meta"),
+        matrix.once("its tables", lambda: tuple(_table(section, matrix) for section in SECTIONS if section != "meta")),
         matrix.torch_releases()[0],
         matrix.toolkits()[0],
         matrix.branches()[0],

@@ -15,7 +15,7 @@ import sys
 from typing import Any, Callable, Optional
 
 from .query import Matrix
-from .sections import SHIPPED, Origin
+from .sections import REMOVE_IT, SHIPPED, Origin
 from .tables import MatrixError
 
 Section = Callable[[str], dict[str, Any]]
@@ -134,7 +134,7 @@ def _update(folder: str, shipped: Section) -> tuple[Section, str]:
     def section(name: str) -> dict[str, Any]:
         if name == "meta":
             return own_meta
-        return _parsed(texts[name], name + ".json") if name in texts else shipped(name)
+        return _parsed(texts[name], name + ".json", REMOVE_IT) if name in texts else shipped(name)
 
     return section, updated
 
@@ -224,13 +224,13 @@ def _from_json(index: bytes, read: Callable[[str], Optional[bytes]]) -> Section:
     return section
 
 
-def _parsed(data: bytes, name: str) -> dict[str, Any]:
+def _parsed(data: bytes, name: str, cure: str = "install cudadoctor again") -> dict[str, Any]:
     try:
         found = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise MatrixError(f"The compatibility data is damaged ({name}): install cudadoctor again.")
+        raise MatrixError(f"The compatibility data is damaged ({name}): {cure}.")
     return found
 
 

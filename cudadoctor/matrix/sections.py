@@ -28,6 +28,8 @@ class Origin(NamedTuple):
 
 
 SHIPPED = Origin("shipped")
+# The way out of an update that cannot be used.
+REMOVE_IT = "run `cudadoctor matrix update --remove`"
 
 # torch appears every two months: after three of them the newest choice is likely to be missing.
 STALE_DAYS = 180
@@ -64,13 +66,14 @@ class Sections:
             try:
                 self._made[name] = make()
             except (KeyError, TypeError, AttributeError, IndexError) as error:
-                updated = self.origin.kind == "updated"
-                cure = "run `cudadoctor matrix update --remove`" if updated else "install cudadoctor again"
-                raise MatrixError(
-                    f"The compatibility data is damaged ({name}: {type(error).__name__} {error}): {cure}."
-                ) from None
+                raise self.damaged(name, error) from None
         found: _T = self._made[name]
         return found
+
+    def damaged(self, name: str, error: Exception) -> MatrixError:
+        """That the data has not the layout it should have, and what to do."""
+        cure = REMOVE_IT if self.origin.kind == "updated" else "install cudadoctor again"
+        return MatrixError(f"The compatibility data is damaged ({name}: {type(error).__name__} {error}): {cure}.")
 
     @property
     def revision(self) -> str:

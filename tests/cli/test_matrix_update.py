@@ -458,3 +458,34 @@ def test_what_earlier_updates_left_is_swept_away(site: Site) -> None:
     os.utime(old, (1, 1))
     assert site.update().exit == 0
     assert not old.exists() and young.exists(), "a young one may be another update's that is not done"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["check", "fix", "fix --print --gpu V100", "matrix show", "matrix verify", "matrix query --torch 2.8"]
+    + ["matrix query --gpu V100", "matrix query --cuda 12.8", "matrix update --dry-run"],
+)
+@pytest.mark.parametrize("broken", [b'{"release": 5}', b"[]"])
+def test_an_update_that_is_not_what_its_writer_meant_names_the_way_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, broken: bytes
+) -> None:
+    import zlib
+
+    import cudadoctor.matrix.load as loading
+
+    shipped = loading.load_shipped()
+    name, place = "0" * 16, tmp_path / "matrix"
+    (place / name).mkdir(parents=True)
+    for section in loading.UPDATED_SECTIONS:
+        (place / name / f"{section}.json").write_bytes(broken)
+    vouched = {"size": len(broken), "crc32": zlib.crc32(broken)}
+    index = {"format": loading.UPDATE_FORMAT, "schema": 1, "based_on": shipped.revision, "folder": name}
+    index |= {"updated": "2026-12-05T10:00:00Z", "revision": f"{shipped.revision}+20261205"}
+    index |= {"files": dict.fromkeys(loading.UPDATED_SECTIONS, vouched)}
+    (place / "index.json").write_text(json.dumps(index))
+    monkeypatch.setenv("CUDADOCTOR_DATA", str(tmp_path))
+    monkeypatch.setattr(loading, "_loaded", None)
+    done = run(*command.split())
+    assert (done.exit, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert done.err.startswith("cudadoctor: error: The compatibility data is damaged (")
+    assert done.err.endswith("): run `cudadoctor matrix update --remove`\n")
