@@ -16,7 +16,7 @@ from cudadoctor.model import CRASH, ERROR, INFO, POSSIBLE, WARNING
 from cudadoctor.model.report import Report
 from cudadoctor.plan import Options, Plan, make_plan, plan_for, recipe_for, torch_for
 from cudadoctor.plan.in_vain import in_vain
-from cudadoctor.render.plan import FAIL, OK, TODO, Asked, FixView, render
+from cudadoctor.render.plan import FAIL, MISSING, NOT_CONFIRMED, OK, TODO, Asked, FixView, render
 from cudadoctor.render.plan import UNDECIDED as NOT_DECIDED
 from cudadoctor.render.sentences import hedged, ok_sentence, undecided_links
 from cudadoctor.render.style import Style
@@ -41,7 +41,7 @@ def planned(wish: Wish, style: Style) -> FixView:
     plan, options, asked = _settled(lambda options: plan_for(need, facts, matrix, options), options, matrix, wish)
     found = plan.resolution
     assert found is not None
-    word, verdict, status = _verdict_on(plan, found, need)
+    word, verdict, status = _as_asked(_verdict_on(plan, found, need), asked)
     return FixView(
         word,
         verdict,
@@ -67,6 +67,18 @@ def _settled(
     from cudadoctor.cli._online import settle
 
     return settle(plan, make, options, matrix)
+
+
+def _as_asked(verdict: tuple[str, str, int], asked: Optional[Asked]) -> tuple[str, str, int]:
+    """The verdict in the light of what the index said: a build that it does not have is no answer."""
+    word, text, status = verdict
+    if asked is None or word not in (OK, TODO):
+        return verdict
+    if asked.state == MISSING:
+        return NOT_DECIDED, f"undecided: {asked.words} (a wrong or a filtered mirror?)", EXIT_UNDECIDED
+    if asked.state == NOT_CONFIRMED:
+        return word, f"not confirmed: {text}", status
+    return verdict
 
 
 def _taken_as_arm(wish: Wish, need: Need, matrix: Matrix) -> tuple[str, ...]:
@@ -107,7 +119,7 @@ def _verdict_on(plan: Plan, found: Resolution, need: Need) -> tuple[str, str, in
             return TODO, f"torch {version} for {on}, with {change}: {'; '.join(found.reasons)}", EXIT_TODO
         return FAIL, f"no torch build that is known serves {on}: {'; '.join(found.reasons)}", EXIT_TODO
     if found.driver_first is not None:
-        return TODO, f"the driver first: {found.driver_first}; then torch {found.choice.version}", EXIT_DONE
+        return TODO, f"the driver first: {found.driver_first}; then torch {found.choice.version}", EXIT_TODO
     installs = next((step for step in plan.steps if step.id == "install-torch"), None)
     if installs is not None and "conda-forge" in (installs.argv or ()):
         return OK, f"conda-forge's torch {installs.effect['torch.version']} for {on}", EXIT_DONE
@@ -129,7 +141,7 @@ def examined(machine: Machine, wish: Wish, style: Style) -> FixView:
     report = diagnose(facts, matrix)
     plan, options, asked = _settled(lambda options: make_plan(report, matrix, options), options, matrix, wish)
     found = plan.resolution or torch_for(facts, matrix, options)
-    word, verdict, status = _verdict(report, plan, options, found)
+    word, verdict, status = _as_asked(_verdict(report, plan, options, found), asked)
     return FixView(
         word,
         verdict,

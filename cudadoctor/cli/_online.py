@@ -11,7 +11,7 @@ from cudadoctor.plan import Options, Plan
 from cudadoctor.plan.context import index_of
 from cudadoctor.plan.online import candidates, key
 from cudadoctor.plan.plan import IndexAnswers
-from cudadoctor.render.plan import Asked
+from cudadoctor.render.plan import MISSING, NOT_CONFIRMED, Asked
 from cudadoctor.resolve import Choice
 
 # More builds than these are never worth asking for.
@@ -23,20 +23,25 @@ Settled = tuple[Plan, Options, Optional[Asked]]
 def settle(plan: Plan, make: Callable[[Options], Plan], options: Options, matrix: Matrix) -> Settled:
     """The plan as the index has it, and what it said. `make` makes the plan anew with what is known by then."""
     first = plan.resolution.choice if plan.resolution is not None else None
+    # What stands where the index confirms nothing: never a lesser build that it was not asked for either.
+    offline = plan, options
     with Asker() as asker:
         for _ in range(_MOST):
             choice = _next(plan, options.answers)
             if choice is None:
-                return plan, options, _words(plan, first, options.answers)
+                asked = _words(plan, first, options.answers)
+                if asked is not None and asked.state == MISSING:
+                    return (*offline, asked)
+                return plan, options, asked
             assert plan.need is not None
             try:
                 wheels = asker.wheels(choice, index_of(choice.variant, matrix, options), plan.need)
             except FetchError as error:
                 words = f"the index could not be asked, so nothing of this is confirmed: {error}"
-                return plan, options, Asked("not-confirmed", words)
+                return (*offline, Asked(NOT_CONFIRMED, words))
             options = options._replace(answers=_with(options.answers, choice, wheels))
             plan = make(options)
-    return plan, options, Asked("not-confirmed", "the index has none of the builds that were asked for")
+    return (*offline, Asked(MISSING, "the index has none of the builds that were asked for"))
 
 
 def _next(plan: Plan, answers: IndexAnswers) -> Optional[Choice]:
@@ -68,7 +73,7 @@ def _words(plan: Plan, first: Optional[Choice], answers: IndexAnswers) -> Option
     if choice is None or (plan.resolution is not None and plan.resolution.nothing_to_do):
         return None
     if key(choice) in answers.lacks or key(choice) not in answers.has:
-        return Asked("missing", f"torch {choice.version} is not on the index, nor anything else that runs here")
+        return Asked(MISSING, f"torch {choice.version} is not on the index, nor anything else that runs here")
     missing = [f"{name} {version}" for name, version in sorted(answers.without)]
     without = f"; it has no {' and no '.join(missing)}" if missing else ""
     if first is not None and key(first) != key(choice):

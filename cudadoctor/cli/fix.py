@@ -53,7 +53,8 @@ def command(
     """Print what mends this machine; on a terminal, ask before each safe step.
 
     With --gpu, --driver, --os, --arch or --glibc it prints the torch that suits that machine. Exit status: 0 nothing to
-    do, or done; 1 something to do, or a step failed; 2 unusable input or a bug; 3 undecided.
+    do, done, or a torch that suits the described machine as it is; 1 something to do (first), or a step failed; 2
+    unusable input or a bug; 3 undecided.
     """
     from cudadoctor.cli import _acting, _fixing, _output
     from cudadoctor.cli._input import Machine

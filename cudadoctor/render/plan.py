@@ -31,6 +31,10 @@ UNDECIDED = "????"
 FAIL = "FAIL"
 
 
+MISSING = "missing"
+NOT_CONFIRMED = "not-confirmed"
+
+
 class Asked(NamedTuple):
     """What became of `--online`: `state` is confirmed, replaced, missing or not-confirmed; `words` say it."""
 

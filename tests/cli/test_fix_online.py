@@ -85,6 +85,9 @@ def test_nothing_that_runs_is_there(doctor: Doctor, wheel_index: WheelIndex) -> 
     wheel_index.add("cu126", tiny_wheel("filelock", "1.0"))
     document = ask(doctor, wheel_index, *OLD_DRIVER)
     assert document["online"]["state"] == "missing"
+    assert document["exit"] == 3
+    assert document["verdict"].endswith("(a wrong or a filtered mirror?)")
+    # No lesser build that the index does not have either.
     assert chosen(document) == "2.14.1+cu126"
 
 
@@ -131,7 +134,7 @@ def test_no_network_at_all(doctor: Doctor, tmp_path: Path) -> None:
     command = [*doctor, "fix", "--print", "--online", *OLD_DRIVER, "--mirror", "http://127.0.0.1:9/whl"]
     ended = subprocess.run(command, env=clean_environ(), capture_output=True, text=True, timeout=90)
     assert ended.returncode == 0
-    assert ended.stdout.startswith("OK    torch 2.14.1+cu126 for GeForce RTX 4090")
+    assert ended.stdout.startswith("OK    not confirmed: torch 2.14.1+cu126 for GeForce RTX 4090")
     assert "nothing of this is confirmed" in " ".join(ended.stdout.split())
 
 

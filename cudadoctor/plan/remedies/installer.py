@@ -59,7 +59,10 @@ def install(
         found = index.for_pip if index is not None else ()
         argv = (*_pip(context), "install", *aside.flags, *flags, *requirements, *found)
         if index is not None and index.trusted_host:
-            word = "over plain http pip takes wheels only from a host that it is told to trust: anybody in between can alter it"
+            word = (
+                "over plain http pip takes wheels only from a host that it is told to trust: anybody in between can "
+                "alter them"
+            )
             aside = aside._replace(notes=(*aside.notes, word))
     environment = aside.environment
     if not environment:
