@@ -4,15 +4,22 @@ and which have to move when torch does."""
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Optional
 
-from cudadoctor.matrix import Build, Matrix, TorchRelease, numbers
+from cudadoctor.matrix import Build, Framework, Matrix, TorchRelease, numbers
 from cudadoctor.matrix import Pin as Release
 from cudadoctor.matrix.versions import Numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies, split_local
 from cudadoctor.resolve.companions import asked, companion_version
 from cudadoctor.resolve.need import AWAY, DOWN, REBUILD, UP, Move, Need, Pin
+
+
+@lru_cache(maxsize=4096)
+def accepts(version: str, specifier: str) -> Optional[bool]:
+    """`satisfies`, each question answered once: a machine asks the same of every build."""
+    return satisfies(version, specifier)
 
 
 class Partner(NamedTuple):
@@ -29,9 +36,9 @@ class Partner(NamedTuple):
         self, build: Build, torch: TorchRelease, need: Need, matrix: Matrix, with_companions: bool = True
     ) -> Optional[Release]:
         """Its newest known release that goes with `build` and the Python, and whose companions come in that build."""
-        for row in releases(self.name, matrix):
+        for row in releases_for(self.name, build.torch, matrix):
             if (
-                _takes(row, build)
+                _has_cuda(row.cuda, build.cuda or "")
                 and self._is_asked(row)
                 and _has_python(row, need)
                 and not (with_companions and _missing(row, build, torch, matrix))
@@ -46,7 +53,7 @@ class Partner(NamedTuple):
         hopeless = self._unfit(None, need, matrix)
         if hopeless is not None or not rows:
             return hopeless or f"no {self.asked} is known"
-        with_torch = [row for row in rows if satisfies(build.torch, row.torch)]
+        with_torch = [row for row in rows if accepts(build.torch, row.torch)]
         if not with_torch:
             return f"no known {self.asked} takes torch {build.torch}; {rows[0].version} wants torch{rows[0].torch}"
         with_cuda = [row for row in with_torch if _takes(row, build)]
@@ -65,7 +72,7 @@ class Partner(NamedTuple):
     def _unfit(self, cuda: Optional[str], need: Need, matrix: Matrix) -> Optional[str]:
         """What the package itself cannot do on this machine with that CUDA major (None: with any), whatever its
         release."""
-        row = matrix.framework(self.name)
+        row = known_framework(self.name, matrix)
         if row is None:
             return None
         if row.platforms and need.platform not in row.platforms:
@@ -80,7 +87,7 @@ class Partner(NamedTuple):
         return None
 
     def _is_asked(self, row: Release) -> bool:
-        return not self.specifier or bool(satisfies(row.version, self.specifier))
+        return not self.specifier or bool(accepts(row.version, self.specifier))
 
 
 def _missing(row: Release, build: Build, torch: TorchRelease, matrix: Matrix) -> Optional[str]:
@@ -88,7 +95,7 @@ def _missing(row: Release, build: Build, torch: TorchRelease, matrix: Matrix) ->
     installed beside it. None: there is none."""
     for package, wants in wanted_companions_of(row):
         version = companion_version(package, build, torch, matrix)
-        if version is None or satisfies(split_local(version).public, wants) is False:
+        if version is None or accepts(split_local(version).public, wants) is False:
             return f"{package}{wants}"
     return None
 
@@ -111,13 +118,27 @@ def releases(package: str, matrix: Matrix) -> tuple[Release, ...]:
     return matrix.once(f"releases of {package}", lambda: matrix.pins(package))
 
 
+def known_framework(name: str, matrix: Matrix) -> Optional[Framework]:
+    """What is known of a package, whatever its release."""
+    return matrix.once(f"framework {name}", lambda: matrix.framework(name))
+
+
+def releases_for(package: str, torch: str, matrix: Matrix) -> tuple[Release, ...]:
+    """Those of them that take a release of torch."""
+
+    def make() -> tuple[Release, ...]:
+        return tuple(row for row in releases(package, matrix) if satisfies(torch, row.torch))
+
+    return matrix.once(f"releases of {package} for torch {torch}", make)
+
+
 def _takes(row: Release, build: Build) -> bool:
-    return _has_cuda(row.cuda, build.cuda or "") and bool(satisfies(build.torch, row.torch))
+    return _has_cuda(row.cuda, build.cuda or "") and bool(accepts(build.torch, row.torch))
 
 
 def lies_beside_torch(row: Release, build: Build, matrix: Matrix) -> bool:
     """Whether a release is seen on PyTorch's index in a build for the very CUDA: it is installed with torch then."""
-    known = matrix.framework(row.package)
+    known = known_framework(row.package, matrix)
     return known is not None and known.torch_index and build.cuda in row.cuda
 
 
@@ -131,7 +152,7 @@ def _python(row: Release) -> str:
 
 
 def _has_python(row: Release, need: Need) -> bool:
-    return need.python is None or not _python(row) or satisfies(need.python, _python(row)) is not False
+    return need.python is None or not _python(row) or accepts(need.python, _python(row)) is not False
 
 
 # -- what is installed ----------------------------------------------------------------------------------------------
@@ -139,7 +160,7 @@ def _has_python(row: Release, need: Need) -> bool:
 
 def holds(pin: Pin, build: Build) -> bool:
     """Whether an installed package accepts `build`. What it wants and nobody can read does not count against it."""
-    if satisfies(build.torch, pin.specifier) is False:
+    if accepts(build.torch, pin.specifier) is False:
         return False
     return build.cuda is None or _has_cuda(pin.cuda, build.cuda)
 
@@ -147,7 +168,7 @@ def holds(pin: Pin, build: Build) -> bool:
 def refusal(pin: Pin, build: Build) -> str:
     """What stands between an installed package and `build`."""
     name = f"{pin.package} {pin.version}".strip()
-    if satisfies(build.torch, pin.specifier) is not False:
+    if accepts(build.torch, pin.specifier) is not False:
         return f"{name} is built for CUDA {', '.join(pin.cuda)}, torch {build.torch}+{build.variant} is not"
     if pin.built:
         return f"{name} was built for torch {pin.specifier.lstrip('=').removesuffix('.*')}, this is {build.torch}"
