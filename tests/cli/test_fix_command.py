@@ -195,6 +195,11 @@ WORDS: list[tuple[str, list[str], list[str]]] = [
         ["Update the driver: the vGPU guest driver This is a virtual GPU"],
         ["nvidia.com/drivers"],
     ),
+    (
+        "--gpu RTX4090 --driver 580.95.05 --os linux --python 3.12 --with vllm --with xformers --format requirements",
+        ["another build of xformers", " --extra-index-url https://download.pytorch.org/whl/cu130 torch=="],
+        ["\n--index-url"],
+    ),
 ]
 
 

@@ -15,8 +15,12 @@ def lines(view: FixView) -> Iterator[str]:
         return
     if recipe.source.flat:
         yield f"--find-links {recipe.source.url}"
-    elif recipe.extras and all("+" in pin for pin in recipe.pins):
-        # The pins name their build, so that PyTorch's index is sure to give it even where PyPI is asked as well.
+    elif recipe.extras:
+        # What lies on PyPI alone must be found, too. Pins that name their build come from PyTorch's index even so.
+        untold = [pin.partition("==")[0] for pin in recipe.pins if "+" not in pin]
+        if untold:
+            yield f"# PyPI may have another build of {', '.join(untold)}: to be sure of this one, install it first with"
+            yield f"#   --index-url {recipe.source.url}"
         yield f"--extra-index-url {recipe.source.url}"
     else:
         yield f"--index-url {recipe.source.url}"
