@@ -173,12 +173,13 @@ def remove(cache: Optional[str]) -> Outcome:
     index = os.path.join(place, _INDEX)
     there = os.path.lexists(place)
     try:
-        if os.path.lexists(index):
-            os.unlink(index)  # first: from here on only the shipped data counts
-        if there:
-            shutil.rmtree(place)
+        for path in (index, place):  # the index first: from there on only the shipped data counts
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            elif os.path.lexists(path):
+                os.unlink(path)
     except OSError as error:
-        raise UpdateError(f"cannot remove {place!r}: {error.strerror or error}") from None
+        raise UpdateError(f"cannot remove {place!r}: {error.strerror or error}; delete it by hand") from None
     if cache is not None:
         shutil.rmtree(cache, ignore_errors=True)
     return Outcome(REMOVED if there else NOTHING, revision=load_shipped().revision, path=place)

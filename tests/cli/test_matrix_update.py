@@ -489,3 +489,16 @@ def test_an_update_that_is_not_what_its_writer_meant_names_the_way_out(
     assert (done.exit, done.out, len(done.err.splitlines())) == (2, "", 1)
     assert done.err.startswith("cudadoctor: error: The compatibility data is damaged (")
     assert done.err.endswith("): run `cudadoctor matrix update --remove`\n")
+
+
+@pytest.mark.parametrize("what", ["index.json", "."])
+def test_an_update_whose_place_holds_something_else_can_be_removed(site: Site, what: str) -> None:
+    place = site.data / "matrix"
+    if what == ".":
+        site.data.mkdir()
+        place.write_text("a file where the folder would be")
+    else:
+        (place / what / "inner").mkdir(parents=True)
+    done = site.update("--remove")
+    assert (done.exit, done.err) == (0, "") and not place.exists()
+    assert done.out.startswith("removed the update; the shipped data ")
