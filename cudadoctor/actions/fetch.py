@@ -101,6 +101,11 @@ class Fetcher:
         self.session.close()
 
     @property
+    def deadline(self) -> float:
+        """Seconds that everything together may take."""
+        return self._deadline
+
+    @property
     def left(self) -> float:
         """Seconds until the deadline; never below zero."""
         return max(0.0, self._ends - time.monotonic())
@@ -281,8 +286,9 @@ def cache_folder() -> Optional[str]:
     return os.path.join(base, "cudadoctor", "fetched") if os.path.isabs(base) else None
 
 
-def within(seconds: float, work: Callable[[], T]) -> T:
-    """What `work` gives or raises, if it is done in that time; else FetchError.
+def within(seconds: float, work: Callable[[], T], asked: Optional[float] = None) -> T:
+    """What `work` gives or raises, if it is done in that time; else FetchError, which names the seconds that were
+    `asked` for.
 
     A name server that never answers, or a server that sends a byte a minute, holds a request longer than any time-out
     of its own. `work` then goes on in a thread that does not keep the process alive.
@@ -304,7 +310,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     if failure:
         raise failure[0]
     if not result:
-        raise FetchError(f"not done within {seconds:g} seconds, so nothing was changed")
+        raise FetchError(f"not done within {seconds if asked is None else asked:g} seconds, so nothing was changed")
     return result[0]
 
 

@@ -108,7 +108,7 @@ def fetch(request: Request, present: Section, day: str) -> Observed:
             return observe(fetcher, upstream, sections.__getitem__, day)
 
     # The session's own deadline ends nearly everything; a moment more for it to say so in its own words.
-    return within(request.timeout + 2, work)
+    return within(request.timeout + 2, work, asked=request.timeout)
 
 
 class _File(NamedTuple):

@@ -54,7 +54,8 @@ class Asker:
     def wheels(self, choice: Choice, index: Index, need: Need) -> Wheels:
         """What `index` has of `choice` for the Python and system of `need`. Raises `FetchError` where it cannot be
         asked."""
-        return within(self._fetcher.left + 1.0, lambda: self._wheels(choice, index, need))
+        asked = self._fetcher.deadline
+        return within(self._fetcher.left + 1.0, lambda: self._wheels(choice, index, need), asked=asked)
 
     def _wheels(self, choice: Choice, index: Index, need: Need) -> Wheels:
         found, lacking = [], []

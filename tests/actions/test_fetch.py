@@ -139,6 +139,8 @@ def test_work_that_never_ends_is_left() -> None:
     forever = threading.Event()
     with pytest.raises(FetchError, match=r"^not done within 0\.1 seconds"):
         within(0.1, lambda: forever.wait(30))
+    with pytest.raises(FetchError, match=r"^not done within 8 seconds"):
+        within(0.1, lambda: forever.wait(30), asked=8.0)  # what was asked for, not what was waited
     forever.set()
 
 
