@@ -87,7 +87,9 @@ def _changes(need: Need, matrix: Matrix, driver: Optional[Driver]) -> Iterator[_
     if asked:
         yield _Change(BY_REQUEST, {"torch": "", "variant": None}, words=f"not asking for {asked}")
     if need.partners:
-        yield _Change(BY_REQUEST, {"partners": ()}, words=f"not asking for {' and '.join(need.partners)}")
+        yield _Change(
+            BY_REQUEST, {"partners": (), "cuda_major": None}, words=f"not asking for {' and '.join(need.partners)}"
+        )
     if need.pins:
         yield _Change(BY_PIN, {"pins": ()})
 

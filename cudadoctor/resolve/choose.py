@@ -32,6 +32,7 @@ from cudadoctor.resolve.need import (
     WORKS,
     Blocker,
     Choice,
+    Framework,
     Need,
     Objection,
     Resolution,
@@ -48,7 +49,37 @@ def resolve(need: Need, matrix: Matrix) -> Resolution:
     if not need.partners:
         return found
     driver = driver_for(need, matrix)[0]
-    return found._replace(frameworks=frameworks(need, matrix, driver, found.choice.cuda if found.choice else None))
+    beside = frameworks(need, matrix, driver, found.choice.cuda if found.choice else None)
+    other = next((one for one in beside if _overwrites(one, found.choice)), None)
+    if other is None:
+        return found._replace(frameworks=beside)
+    of_same = _torch(need._replace(cuda_major=other.cuda), matrix)
+    if of_same.choice is not None:
+        beside = frameworks(need, matrix, driver, of_same.choice.cuda)
+        if not any(_overwrites(one, of_same.choice) for one in beside):
+            line = f"of CUDA {other.cuda} as {other.name}: {SAME_FILES}"
+            choice = of_same.choice._replace(reasons=(*of_same.choice.reasons, line))
+            return of_same._replace(choice=choice, frameworks=beside)
+        beside = frameworks(need, matrix, driver, found.choice.cuda if found.choice else None)
+    return found._replace(
+        frameworks=tuple(_apart(one, found.choice) if _overwrites(one, found.choice) else one for one in beside)
+    )
+
+
+SAME_FILES = "NVIDIA's cudnn and nccl of two CUDA majors overwrite each other in one environment"
+
+
+def _overwrites(framework: Framework, choice: Optional[Choice]) -> bool:
+    """Whether its CUDA libraries are of another major than those of torch."""
+    if choice is None or choice.cuda is None or framework.requirement is None or not framework.brings_cuda:
+        return False
+    return framework.cuda != choice.cuda.partition(".")[0]
+
+
+def _apart(framework: Framework, choice: Optional[Choice]) -> Framework:
+    torch = choice.version if choice is not None else ""
+    reason = f"{framework.requirement} brings CUDA {framework.cuda}, and torch is {torch}: {SAME_FILES}"
+    return framework._replace(requirement=None, reasons=(f"{reason}; it takes an environment of its own",))
 
 
 def _torch(need: Need, matrix: Matrix) -> Resolution:

@@ -98,7 +98,14 @@ def _framework(
         reasons,
         tuple(_better(offers, best)),
         "likely" if best.likely else "certain",
+        _brings_cuda(best),
     )
+
+
+def _brings_cuda(offer: _Offer) -> bool:
+    """Whether it requires NVIDIA's cudnn or nccl from PyPI: jax[cuda12], tensorflow[and-cuda], not cupy."""
+    extras = offer.requirement.partition("[")[2].partition("]")[0]
+    return "cuda" in extras or bool({"cudnn", "nccl"} & set(offer.release.needs))
 
 
 def _follows_torch(row: Row, specifier: str, need: Need, torch_major: str) -> Framework:

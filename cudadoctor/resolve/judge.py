@@ -141,7 +141,9 @@ class Judge:
         self.companions = wanted_companions(need)
         self.partners = dependents.wanted(need, matrix)
         self.asked = torch_specifier(need.torch)
-        self._has_wishes = bool(self.asked or need.variant or need.pins or self.companions or self.partners)
+        self._has_wishes = bool(
+            self.asked or need.variant or need.cuda_major or need.pins or self.companions or self.partners
+        )
         self._codes = [code(matrix, need.platform, gpu.capability or "", driver) for gpu in self.gpus] if cuda else []
         self._served: Mapping[str, Verdict] = serves(driver, matrix) if cuda and driver is not None else {}
         self._any_python = need.implementation == "CPython" and need.python_bits == 64
@@ -222,6 +224,8 @@ class Judge:
         return self._is_asked(build) and self._is_variant(build)
 
     def _is_variant(self, build: Build) -> bool:
+        if self.need.cuda_major not in (None, (build.cuda or "").partition(".")[0]):
+            return False
         return self.need.variant is None or build.variant == self.need.variant
 
     def _unmet_partners(self, build: Build, release: TorchRelease) -> Iterator[dependents.Partner]:
@@ -273,7 +277,10 @@ class Judge:
             elif by == BY_REQUEST:
                 if not self._is_asked(build):
                     yield Objection(by, f"torch {build.torch} is not the {need.torch} that was asked for")
-                if not self._is_variant(build):
+                if need.cuda_major is not None and not self._is_variant(build):
+                    wants = f"the partners bring CUDA {need.cuda_major}"
+                    yield Objection(by, f"torch {name(build)} is not of CUDA {need.cuda_major}: {wants}")
+                elif not self._is_variant(build):
                     yield Objection(by, f"{build.variant} is not the {need.variant} that was asked for")
                 for partner in self._unmet_partners(build, judged.release):
                     yield Objection(by, partner.refusal(build, judged.release, need, self.matrix))

@@ -84,7 +84,8 @@ class Need(NamedTuple):
     what the person asks for ("2.7.*"; empty: nothing), `variant` a build that they ask for. `companions` (torchvision,
     torchaudio) have to be there, `welcome` ones are taken where there are any; `partners` are other packages that are
     asked for, tied to torch releases (vllm) or to CUDA (jax). Companions and partners may name versions: "vllm<0.30".
-    `keep` says that an installed torch keeps its version where it can.
+    `keep` says that an installed torch keeps its version where it can. `cuda_major` is the CUDA that a partner brings
+    ("12"), of which torch has to be, too: NVIDIA's cudnn and nccl of two majors are the same files.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -109,6 +110,7 @@ class Need(NamedTuple):
     partners: tuple[str, ...] = ()
     pins: tuple[Pin, ...] = ()
     keep: bool = True
+    cuda_major: Optional[str] = None
 
     @property
     def python_tag(self) -> Optional[str]:
@@ -231,6 +233,7 @@ class Framework(NamedTuple):
 
     `requirement` is what an installer is told ("jax[cuda12]==0.10.1"), None where no release serves this machine:
     `reasons` say why. `cuda` is the CUDA major that it brings or needs ("12"), `better` what would open a newer one.
+    `brings_cuda`: with NVIDIA's cudnn or nccl, which lie where those of another major do.
     """
 
     name: str
@@ -239,6 +242,7 @@ class Framework(NamedTuple):
     reasons: tuple[str, ...] = ()
     better: tuple[str, ...] = ()
     certainty: str = "certain"
+    brings_cuda: bool = False
 
 
 class Resolution(NamedTuple):

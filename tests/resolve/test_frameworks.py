@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Optional
 
 import pytest
-from needs import ARM, MATRIX, WINDOWS, answer, machine, planned, whole
+from needs import ARM, MATRIX, NEWEST, WINDOWS, answer, machine, planned, whole
 
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.resolve import Framework, Need
@@ -168,3 +168,23 @@ def test_what_is_named_runs(name: str, card: str, driver: str) -> None:
     assert satisfies(capability, f">={row.capability.get(found.cuda or '', '0')}")
     family = MATRIX.architecture(capability)
     assert family is not None and int((family.last_cuda or "99").partition(".")[0]) >= int(found.cuda or 0)
+
+
+def test_partners_of_one_cuda_and_torch_of_another_do_not_meet() -> None:
+    """NVIDIA's cudnn and nccl of two CUDA majors are the same files."""
+    for partner, torch in (
+        ("tensorflow", "2.14.1+cu126"),
+        ("jax[cuda12]", "2.14.1+cu126"),
+        ("jax", NEWEST),
+        ("cupy-cuda12x", NEWEST),
+    ):
+        found = answer(planned("RTX 4090", driver="580.95.05", partners=(partner,)))
+        assert found.choice is not None and found.choice.version == torch, partner
+        assert found.frameworks[0].requirement is not None
+    found = answer(planned("RTX 5090", driver="580.95.05", torch="2.15.0", partners=("tensorflow",)))
+    assert found.choice is not None and found.choice.version == NEWEST
+    assert found.frameworks[0].requirement is None
+    assert "an environment of its own" in found.frameworks[0].reasons[0]
+
+
+X open('tests/resolve/test_frameworks.py').read().count("
