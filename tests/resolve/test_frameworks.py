@@ -185,6 +185,3 @@ def test_partners_of_one_cuda_and_torch_of_another_do_not_meet() -> None:
     assert found.choice is not None and found.choice.version == NEWEST
     assert found.frameworks[0].requirement is None
     assert "an environment of its own" in found.frameworks[0].reasons[0]
-
-
-X open('tests/resolve/test_frameworks.py').read().count("
