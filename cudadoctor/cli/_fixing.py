@@ -118,12 +118,13 @@ def _verdict_on(plan: Plan, found: Resolution, need: Need) -> tuple[str, str, in
             change = next((b.change for b in found.blocked_by if b.opens.version == version), "the steps below")
             return TODO, f"torch {version} for {on}, with {change}: {'; '.join(found.reasons)}", EXIT_TODO
         return FAIL, f"no torch build that is known serves {on}: {'; '.join(found.reasons)}", EXIT_TODO
-    if found.driver_first is not None:
-        return TODO, f"the driver first: {found.driver_first}; then torch {found.choice.version}", EXIT_TODO
+    torch = f"torch {found.choice.version}"
     installs = next((step for step in plan.steps if step.id == "install-torch"), None)
     if installs is not None and "conda-forge" in (installs.argv or ()):
-        return OK, f"conda-forge's torch {installs.effect['torch.version']} for {on}", EXIT_DONE
-    return OK, f"torch {found.choice.version} for {on}", EXIT_DONE
+        torch = f"conda-forge's torch {installs.effect['torch.version']}"
+    if found.driver_first is not None:
+        return TODO, f"the driver first: {found.driver_first}; then {torch}", EXIT_TODO
+    return OK, f"{torch} for {on}", EXIT_DONE
 
 
 def _cards(need: Need) -> str:

@@ -11,9 +11,9 @@ from cudadoctor.parse.versions import satisfies
 from cudadoctor.plan.context import index_of
 from cudadoctor.plan.index import ON_TORCHS_INDEX, Index
 from cudadoctor.plan.plan import Options
-from cudadoctor.resolve import Choice, Need, Resolution
+from cudadoctor.resolve import Choice, Need, Resolution, fitting_branch
 from cudadoctor.resolve.judge import torch_specifier
-from cudadoctor.resolve.need import BROKEN
+from cudadoctor.resolve.need import BROKEN, BY_DRIVER, UNKNOWN
 from cudadoctor.resolve.need import NONE as ABSENT
 
 _PLATFORM_WORDS = {
@@ -84,6 +84,7 @@ def recipe(found: Resolution, need: Need, matrix: Matrix, options: Options) -> O
     python = (choice.python or _usual(_pythons(choice, matrix))).rstrip("t")
     partners = [(name, f"{name}=={version}") for name, version in choice.partners]
     image = _image(choice, python, matrix)
+    after = after_driver(found, need, matrix)
     return Recipe(
         choice,
         index_of(choice.variant, matrix, options),
@@ -97,11 +98,27 @@ def recipe(found: Resolution, need: Need, matrix: Matrix, options: Options) -> O
         _on_macos(release, choice),
         _platforms(release, choice),
         need,
-        conda_build(choice, need, matrix),
-        _override(need, matrix),
+        conda_build(choice, after, matrix),
+        _override(after, matrix),
         image,
         _variables(image, choice, matrix),
     )
+
+
+def after_driver(found: Resolution, need: Need, matrix: Matrix) -> Need:
+    """The machine as it is once the plan's driver step is taken; as it is now where there is none."""
+    needed = 0
+    if found.choice is None:
+        blocker = next((b for b in found.blocked_by if b.by == BY_DRIVER and b.needed is not None), None)
+        if blocker is None:
+            return need
+        row = matrix.branch_of(blocker.needed or "", need.numbering)
+        needed = row.linux if row is not None else 0
+    elif found.driver_first is None:
+        return need
+    branch = fitting_branch(need.gpus, matrix, needed, need.numbering)
+    number = branch.number(need.numbering) if branch is not None else None
+    return need if number is None else need._replace(driver=number, driver_state=UNKNOWN)
 
 
 def conda_build(choice: Choice, need: Need, matrix: Matrix) -> Optional[CondaBuild]:

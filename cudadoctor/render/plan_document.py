@@ -24,7 +24,7 @@ def document(view: FixView) -> PlanDocument:
         "schema": "cudadoctor.plan/1",
         "exit": view.exit,
         "verdict": view.verdict,
-        "choice": None if found.choice is None else _choice(found.choice, view),
+        "choice": _by_conda(view) or (None if found.choice is None else _choice(found.choice, view)),
         "alternatives": [_choice(other, view) for other in found.alternatives],
         "blocked_by": [
             {
@@ -104,6 +104,24 @@ def _choice(choice: Choice, view: FixView) -> ChoiceEntry:
         "assumes": list(choice.assumes),
         "breaks": list(choice.breaks),
     }
+
+
+def _by_conda(view: FixView) -> Optional[ChoiceEntry]:
+    """What a step installs from conda-forge, where that takes the place of pip's build."""
+    found = view.resolution
+    step = next((step for step in view.plan.steps if step.id == "install-torch"), None)
+    if found is None or found.choice is None or step is None or step.effect.get("torch.origin") != "conda":
+        return None
+    words = step.argv or ()
+    version = str(step.effect["torch.version"])
+    entry = _choice(found.choice, view)
+    entry["torch"] = entry["version"] = version
+    entry["variant"] = "cuda" + str(step.effect["torch.cuda"]).replace(".", "")
+    entry["index_url"] = "conda-forge"
+    entry["companions"] = {}  # the solver finds the versions
+    entry["requirements"] = list(words[words.index("conda-forge") + 1 :])
+    entry["reasons"] = [line for line in step.instructions.split("\n") if line]
+    return entry
 
 
 def index_of_choice(choice: Choice, view: FixView) -> Index:

@@ -180,7 +180,7 @@ WORDS: list[tuple[str, list[str], list[str]]] = [
         "--gpu RTX4090 --driver 580.95.05 --os linux --with deepspeed --with flashinfer-python --with jax[cuda12]",
         [
             "pip install --no-build-isolation deepspeed changes",
-            'pip install "flashinfer-python[cu13]"',
+            'pip install "flashinfer-python[cu12]"',
             'pip install "jax[cuda12]==',
         ],
         [],
@@ -199,6 +199,26 @@ WORDS: list[tuple[str, list[str], list[str]]] = [
         "--gpu RTX4090 --driver 580.95.05 --os linux --python 3.12 --with vllm --with xformers --format requirements",
         ["another build of xformers", " --extra-index-url https://download.pytorch.org/whl/cu130 torch=="],
         ["\n--index-url"],
+    ),
+    (
+        "--gpu GTX1080 --driver 590.48 --os linux --installer conda",
+        ["then conda-forge's torch 2.13.0", "pytorch=2.13.0=", "export CONDA_OVERRIDE_CUDA=13.0"],
+        ["CONDA_OVERRIDE_CUDA=13.1"],
+    ),
+    (
+        "--gpu A100 --driver 450.80 --torch 2.12 --os linux --installer conda",
+        ["pytorch=2.12.1=cuda130*", "export CONDA_OVERRIDE_CUDA=13.0"],
+        ["pip install"],
+    ),
+    (
+        "--gpu RTX4090 --driver 580.95.05 --os linux --format conda",
+        ["# conda-forge's torch 2.13.0 for GeForce RTX 4090"],
+        ["# torch 2.15.0"],
+    ),
+    (
+        "--gpu RTX4090 --driver 580.95.05 --os linux --installer conda --format json",
+        ['"choice": { "torch": "2.13.0", "variant": "cuda129", "version": "2.13.0"'],
+        ["torch==2.15.0+cu132"],
     ),
 ]
 

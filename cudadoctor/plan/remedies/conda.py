@@ -9,7 +9,7 @@ from cudadoctor.plan import validate
 from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import CAREFUL, PACKAGES, REMOVE, Draft, draft, listed
 from cudadoctor.plan.plan import CONDA
-from cudadoctor.plan.recipe import conda_build
+from cudadoctor.plan.recipe import after_driver, conda_build
 from cudadoctor.plan.remedies.installer import uninstall_argv
 from cudadoctor.plan.remedies.python import where
 from cudadoctor.plan.remedies.undo import installed, packages_back
@@ -21,7 +21,8 @@ def by_conda(context: Context, choice: Choice) -> Optional[list[Draft]]:
     what else was asked for comes from PyPI."""
     if context.options.installer != CONDA or choice.partners or context.target.is_new:
         return None
-    build = conda_build(choice, context.need(), context.matrix)
+    machine = after_driver(context.resolved(), context.need(), context.matrix)
+    build = conda_build(choice, machine, context.matrix)
     if build is None:
         return None
     here = installed(context)
@@ -45,7 +46,7 @@ def by_conda(context: Context, choice: Choice) -> Optional[list[Draft]]:
             effect=_effect(context, build, names),
             changes=f"puts {word} into {where(context)}",
             undo=_way_back(context, place, names),
-            instructions="\n".join(_notes(context, choice, build)),
+            instructions="\n".join(_notes(context, choice, build, machine.driver)),
         )
     )
     return steps
@@ -65,11 +66,11 @@ def _pip_torch_away(context: Context, names: list[str]) -> Draft:
     )
 
 
-def _notes(context: Context, choice: Choice, build: CondaBuild) -> list[str]:
+def _notes(context: Context, choice: Choice, build: CondaBuild, driver: Optional[str]) -> list[str]:
     lines = []
     if build.torch != choice.torch:
         lines.append(f"the newest of conda-forge that surely serves this machine; pip has torch {choice.version}")
-    branch = context.matrix.branch_of(context.need().driver or "", context.numbering)
+    branch = context.matrix.branch_of(driver or "", context.numbering)
     shown = branch.cuda if branch is not None and not branch.guessed else build.cuda
     lines += [
         "on a machine without that driver, such as a login node, tell conda what the driver will show:",

@@ -18,13 +18,13 @@ def lines(view: FixView) -> Iterator[str]:
         return
     beside = bool(recipe.extras or recipe.choice.partners)
     if recipe.choice.cuda is None and not beside:
-        yield from heading(view, "conda-forge's CPU build.")
         # Its newest is seldom pip's newest; who asked for a release gets that one.
         asked = f"={recipe.choice.torch}" if recipe.need.torch else ""
+        yield from heading(_named(view, f"conda-forge's CPU build of torch{asked.replace('=', ' ')}"))
         yield from _environment(recipe, [f"pytorch-cpu{asked}", *_companions(recipe)])
     elif recipe.conda is not None and not beside:
         build = recipe.conda
-        yield from heading(view, _which(recipe))
+        yield from heading(_named(view, f"conda-forge's torch {build.torch}"), _which(recipe))
         yield from _how(recipe)
         yield from _environment(
             recipe, [f"pytorch-gpu={build.torch}", f"pytorch={build.torch}={build.build}*", *_companions(recipe)]
@@ -39,6 +39,12 @@ def lines(view: FixView) -> Iterator[str]:
             yield f"      - --trusted-host {recipe.source.trusted_host}"
         for requirement in (*recipe.pins, *recipe.extras):
             yield f"      - {requirement}"
+
+
+def _named(view: FixView, words: str) -> FixView:
+    """The verdict with the torch that this file installs, where it names pip's."""
+    assert view.recipe is not None
+    return view._replace(verdict=view.verdict.replace(f"torch {view.recipe.choice.version}", words))
 
 
 def _environment(recipe: Recipe, packages: list[str]) -> Iterator[str]:

@@ -19,8 +19,8 @@ def lines(view: FixView) -> Iterator[str]:
         # What lies on PyPI alone must be found, too. Pins that name their build come from PyTorch's index even so.
         untold = [pin.partition("==")[0] for pin in recipe.pins if "+" not in pin]
         if untold:
-            yield f"# PyPI may have another build of {', '.join(untold)}: to be sure of this one, install it first with"
-            yield f"#   --index-url {recipe.source.url}"
+            yield f"# PyPI may have another build of {', '.join(untold)}: to be sure of this one,"
+            yield f"# install it first with --index-url {recipe.source.url}"
         yield f"--extra-index-url {recipe.source.url}"
     else:
         yield f"--index-url {recipe.source.url}"
