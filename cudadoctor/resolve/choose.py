@@ -48,6 +48,10 @@ def resolve(need: Need, matrix: Matrix) -> Resolution:
     found = _torch(need, matrix)
     if not need.partners:
         return found
+    if found.choice is None and found.undecided is None:
+        missing = [one.asked for one in dependents.wanted(need, matrix) if one.is_unknown(matrix)]
+        if missing:
+            found = found._replace(undecided=f"{missing[0]} is not in our data: which torch it wants is not known")
     driver = driver_for(need, matrix)[0]
     beside = frameworks(need, matrix, driver, found.choice.cuda if found.choice else None)
     other = next((one for one in beside if _overwrites(one, found.choice)), None)
@@ -151,6 +155,7 @@ def _for_gpus(need: Need, matrix: Matrix, driver: Optional[Driver], driver_first
         objections=nearest.hard if best is None and (nearest := typical(judged)) is not None else (),
         moves=() if best is None else dependents.moves(best.build, best.release, need, matrix),
         other_ways=other_ways(need, matrix, blocked),
+        undecided=None if best is not None or parts else _not_known(judged),
         clash=clash,
         drivers=None if is_embedded(need, matrix) else driver_range(need.gpus, matrix, need.numbering),
         not_helping=()
@@ -197,6 +202,14 @@ def _why_nothing(judged: Sequence[Judged], need: Need) -> tuple[str, ...]:
         if (row := partner.release(build, release, need, judge.matrix)) is not None
     ]
     return tuple(dict.fromkeys((*wanted, *(o.reason for o in nearest.hard))))
+
+
+def _not_known(judged: Sequence[Judged]) -> Optional[str]:
+    """What is not known of the build that comes nearest, where nothing speaks against it but that."""
+    nearest = typical(judged)
+    if nearest is None or list(nearest.sides) != [BY_GPU] or not nearest.judge.is_unknown(nearest.build):
+        return None
+    return nearest.hard[0].reason
 
 
 def _not_helping(

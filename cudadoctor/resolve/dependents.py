@@ -86,6 +86,10 @@ class Partner(NamedTuple):
                 return f"{row.name} wants compute capability {lowest} or newer, {gpu.label} has {gpu.capability}"
         return None
 
+    def is_unknown(self, matrix: Matrix) -> bool:
+        """Whether no known release is the one that was asked for."""
+        return not any(self._is_asked(row) for row in releases(self.name, matrix))
+
     def _is_asked(self, row: Release) -> bool:
         return not self.specifier or bool(accepts(row.version, self.specifier))
 

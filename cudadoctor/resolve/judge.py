@@ -337,6 +337,11 @@ class Judge:
         else:
             yield f"driver: {driver.version} serves every CUDA {major}.x ({floor} or newer does)"
 
+    def is_unknown(self, build: Build) -> bool:
+        """Whether it is not known if the build has code for a GPU, and no GPU is known to be without."""
+        answers = {verdict.answer for _, verdict in self._code(build)}
+        return "unknown" in answers and "no" not in answers
+
     def _code(self, build: Build) -> Iterator[tuple[Gpu, Verdict]]:
         return ((gpu, _runs_on(self.matrix, build, gpu.capability or "", self.driver)) for gpu in self.gpus)
 

@@ -85,6 +85,20 @@ def test_what_comes_beside_an_arm_processor_only_is_planned_for_one(run: Run, gp
     assert "has an ARM processor beside it: this is for --arch aarch64" in " ".join(out.split())
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--gpu RTX4090 --with vllm==0.6.6", "vllm==0.6.6 is not in our data"),
+        ("--gpu GH200 --arch aarch64 --torch 2.6", "which GPUs torch 2.6.0+cu126 on linux-aarch64 has code for is not"),
+    ],
+)
+def test_what_the_data_does_not_have_is_undecided(run: Run, options: str, words: str) -> None:
+    result = run("fix", "--print", "--os", "linux", *options.split())
+    assert result.exit == 3
+    text = " ".join(result.out.split())
+    assert text.startswith("???? undecided: ") and words in text and "Say which GPU" not in text
+
+
 def test_cards_that_need_different_kernel_modules_fail_whatever_build_serves_both(run: Run) -> None:
     document = plan(run, "--gpu", "V100", "--gpu", "RTX 5090", "--driver", "580.95.05", "--os", "linux")
     assert document["exit"] == 1

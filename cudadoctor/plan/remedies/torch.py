@@ -305,6 +305,12 @@ def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
     """No build serves this machine as it is: what would open one, else why there is none."""
     if resolution.undecided is not None:
         what = resolution.undecided
+        gpus = context.need().gpus
+        if gpus and all(gpu.capability is not None for gpu in gpus):
+            text = f"{what[0].upper()}{what[1:]}."
+            return [
+                draft(BY_HAND, "no-torch-build", "Which torch serves this is not known", "manual", instructions=text)
+            ]
         text = f"{what[0].upper()}{what[1:]}: name it, as in `cudadoctor fix --print --gpu NAME`."
         return [draft(BY_HAND, "name-the-gpu", "Say which GPU the build is for", "manual", instructions=text)]
     if resolution.split:
