@@ -119,7 +119,8 @@ def _more(asked: Asked) -> str:
     words = ["fix", "--print"]
     for gpu in asked.gpus or ("NAME",):
         words += ["--gpu", gpu]
-    for option, value in (("--driver", asked.driver), ("--os", asked.system), ("--python", asked.python)):
+    named = (("--driver", asked.driver), ("--os", asked.system), ("--arch", asked.arch), ("--python", asked.python))
+    for option, value in named:
         words += [option, value] if value else []
     try:
         return f"{program()} {quote(words, POWERSHELL if os.name == 'nt' else POSIX)}"

@@ -49,7 +49,7 @@ def planned(wish: Wish, style: Style) -> FixView:
         found,
         status,
         not_helping=in_vain(plan.need or need, found, matrix),
-        notes=(*_taken_as_arm(wish, need, matrix), *_own_python(need, found)),
+        notes=(*_taken_as_arm(wish, need, matrix), *_too_short(need, matrix), *_own_python(need, found)),
         mirror=options.mirror,
         style=style,
         recipe=recipe_for(plan, facts, matrix, options),
@@ -85,6 +85,20 @@ def _taken_as_arm(wish: Wish, need: Need, matrix: Matrix) -> tuple[str, ...]:
     if wish.arch is not None or not need.platform.endswith(ARM) or not are_on_arm(need.gpus, matrix):
         return ()
     return (f"{need.gpus[0].label} has an ARM processor beside it: this is for --arch {ARM}",)
+
+
+def _too_short(need: Need, matrix: Matrix) -> tuple[str, ...]:
+    """A driver number of which the part that was named does not say on which side of a CUDA's floor it is."""
+    if need.driver is None or "." not in need.driver:
+        return ()
+    for row in matrix.floors():
+        verdict = matrix.driver_serves(need.driver, need.numbering, str(row.cuda))
+        if verdict.answer == "unknown" and verdict.needed is not None and verdict.needed.startswith(f"{need.driver}."):
+            line = (
+                f"{need.driver} is too short: name the whole number; {verdict.needed} or newer serves CUDA {row.cuda}"
+            )
+            return (line,)
+    return ()
 
 
 def _own_python(need: Need, found: Resolution) -> tuple[str, ...]:

@@ -99,6 +99,17 @@ def test_what_the_data_does_not_have_is_undecided(run: Run, options: str, words:
     assert text.startswith("???? undecided: ") and words in text and "Say which GPU" not in text
 
 
+def test_a_driver_number_that_is_cut_short_is_told_so(run: Run) -> None:
+    for driver, words in (
+        ("525.60", "525.60 is too short: name the whole number; 525.60.13 or newer serves CUDA 12"),
+        ("450.80", "450.80 is too short: name the whole number; 450.80.02 or newer serves CUDA 11"),
+        ("525.60.13", ""),
+        ("580.95", ""),
+    ):
+        out = " ".join(run("fix", "--print", "--gpu", "T4", "--driver", driver, "--os", "linux").out.split())
+        assert words in out and ("too short" in out) == bool(words), driver
+
+
 def test_cards_that_need_different_kernel_modules_fail_whatever_build_serves_both(run: Run) -> None:
     document = plan(run, "--gpu", "V100", "--gpu", "RTX 5090", "--driver", "580.95.05", "--os", "linux")
     assert document["exit"] == 1
