@@ -242,7 +242,6 @@ class TestInstalled:
         elif asked.torch.endswith("+cpu"):
             assert packages == ["pytorch-cpu", "torchvision"]
         else:
-            assert not {"vllm", "xformers"} & set(asked.beside)
             gpu, torch, *companions = packages
             (found,) = re.finditer(r"^pytorch=([\d.]+)=cuda(\d+)\*$", torch)
             release, cuda = found.groups()
@@ -358,7 +357,7 @@ def test_each_of_two_generations_gets_its_build(
     result = run("fix", "--print", *UNLIKE, "--python", "3.12", "--installer", "uv")
     assert result.exit == 1
     # The two cannot even be driven at the same time, which no environment mends.
-    assert "one Linux system loads only one kind, and the other card stays idle" in " ".join(result.out.split())
+    assert "the other card stays idle" in " ".join(result.out.split())
     lines = commands(result.out)
     assert [line.split()[:2] for line in lines] == [["uv", "venv"], ["uv", "pip"]] * 2
     shelf.index.add(SIMPLE, tiny_wheel("pip", "26.0"))  # for --seed
