@@ -62,7 +62,7 @@ def data_folder() -> Optional[str]:
     """The user's data folder of cudadoctor, there or not. None: CUDADOCTOR_DATA rules it out, or there is no home."""
     named = os.environ.get(DATA_VARIABLE)
     if named is not None:
-        return None if named in NO_UPDATE else os.path.abspath(named)
+        return None if ruled_out(named) else os.path.abspath(named)
     if os.name == "nt":
         return _below(os.environ.get("LOCALAPPDATA"), "cudadoctor")
     if sys.platform == "darwin":
@@ -70,6 +70,11 @@ def data_folder() -> Optional[str]:
     # The standard has a relative path count as none.
     data = _below(os.environ.get("XDG_DATA_HOME"), "cudadoctor")
     return data or _below(os.path.expanduser("~"), ".local", "share", "cudadoctor")
+
+
+def ruled_out(named: str) -> bool:
+    """Whether this value of CUDADOCTOR_DATA has only the shipped data count."""
+    return named.strip().lower() in NO_UPDATE
 
 
 def _below(folder: Optional[str], *parts: str) -> Optional[str]:
@@ -81,12 +86,13 @@ def _with_update(shipped: Section) -> Matrix:
     folder = data_folder()
     if folder is None:
         return Matrix(shipped)
+    named = folder
     folder = os.path.join(folder, UPDATE_FOLDER)
     index = os.path.join(folder, _INDEX)
     try:
         owner = os.stat(index).st_uid
-    except (FileNotFoundError, NotADirectoryError):
-        return Matrix(shipped)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        return Matrix(shipped, _without(named, error))
     except (OSError, ValueError) as error:
         return Matrix(shipped, SHIPPED._replace(path=folder, reason=f"it cannot be read ({_why(error)})"))
     try:
@@ -97,6 +103,19 @@ def _with_update(shipped: Section) -> Matrix:
     except _NotTaken as error:
         return Matrix(shipped, SHIPPED._replace(path=folder, reason=str(error)))
     return Matrix(section, Origin("updated", updated, folder))
+
+
+def _without(folder: str, error: OSError) -> Origin:
+    """Of data without an update: also that what CUDADOCTOR_DATA names cannot hold one, or only from elsewhere."""
+    named = os.environ.get(DATA_VARIABLE)
+    # The usual case, no update yet, asks the file system nothing more. Windows has one error for both.
+    if named is None or (os.path.isabs(named) and isinstance(error, FileNotFoundError) and os.name != "nt"):
+        return SHIPPED
+    there = os.path.exists(folder)
+    if os.path.isdir(folder) or (not there and os.path.isabs(named)):
+        return SHIPPED
+    why = "it names no folder" + ("" if there else " that is there, seen from the working folder")
+    return SHIPPED._replace(path=folder, reason=f"{DATA_VARIABLE} is ignored: {why}")
 
 
 class _NotTaken(Exception):
@@ -167,16 +186,17 @@ def _why(error: Exception) -> str:
 
 
 def _find() -> Section:
-    index = _package_bytes(_INDEX)
-    if index is not None:
-        return _from_json(index, _package_bytes)
     compat = os.path.join(os.path.dirname(os.path.dirname(_HERE)), "compat")
+    # Before the package's own: in a checkout that would be left from some build, and nothing says how old it is.
     if os.path.isfile(os.path.join(compat, "meta.toml")):
         beside = os.path.join(compat, _BESIDE)
         index = _read(os.path.join(beside, _INDEX))
         if index is not None and _fresh(index, compat):
             return _from_json(index, lambda name: _read(os.path.join(beside, name)))
         return _from_toml(compat)
+    index = _package_bytes(_INDEX)
+    if index is not None:
+        return _from_json(index, _package_bytes)
     raise MatrixError("The compatibility data is missing from this installation: install cudadoctor again.")
 
 

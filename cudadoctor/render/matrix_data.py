@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from cudadoctor.matrix.holdings import Data, Holdings, Table
+from cudadoctor.matrix.load import DATA_VARIABLE
 from cudadoctor.render.matrix_lines import LABEL, row, table
 from cudadoctor.render.style import Style, clean, wrap
 
@@ -41,6 +42,8 @@ def show_verdict(data: Data) -> tuple[str, str]:
     if data.stale:
         return WARN, f"{said}: the newest releases are likely to be missing"
     if data.origin.reason is not None:
+        if data.origin.reason.startswith(DATA_VARIABLE):
+            return WARN, f"{said}; {data.origin.reason}"
         return WARN, f"{said}; an update lies beside it and is not used: {data.origin.reason}"
     return OK, said
 

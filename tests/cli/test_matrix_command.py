@@ -331,6 +331,11 @@ DAY = Data("2026.11.0", "2026-11-30", 0, False, Origin("shipped"))
         (DAY._replace(age_days=200, stale=True), "warn", "200 days ago: the newest releases are likely to be missing"),
         (DAY._replace(origin=Origin("updated", "2026-12-05T10:00:00Z", "~/d")), "OK", "with your update of 2026-12-05"),
         (
+            DAY._replace(origin=Origin("shipped", None, "~/d", "CUDADOCTOR_DATA is ignored: it names no folder")),
+            "warn",
+            "compatibility data 2026.11.0, as shipped, checked today; CUDADOCTOR_DATA is ignored: it names no folder",
+        ),
+        (
             DAY._replace(origin=Origin("shipped", None, "~/d", "torch.json is damaged")),
             "warn",
             "an update lies beside it and is not used: torch.json is damaged",

@@ -140,6 +140,16 @@ def test_a_bare_checkout_reads_the_toml(checkout: Path) -> None:
     assert answers[1:5] == EXPECTED and answers[5] == "toml"
 
 
+def test_a_checkout_never_reads_what_a_build_left_in_the_package(checkout: Path) -> None:
+    left = checkout / "cudadoctor" / "matrix" / "compiled"
+    left.mkdir()
+    write(str(checkout / "compat"), str(left), with_stamp=False)
+    meta = checkout / "compat" / "meta.toml"
+    before = load_toml(str(meta))["revision"]
+    meta.write_text(meta.read_text("utf-8").replace(before, "2099.1.0"), encoding="utf-8")
+    assert _ask(checkout)[0] == "2099.1.0"
+
+
 # -- equal, and stale only when it is
 
 

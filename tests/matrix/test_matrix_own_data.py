@@ -172,9 +172,14 @@ def test_a_folder_that_cannot_be_looked_into_is_left(data: Path, fresh: Callable
     assert matrix.origin.kind == "shipped" and "cannot be read" in str(matrix.origin.reason)
 
 
-def test_a_file_where_the_folder_would_be_is_no_update(data: Path, fresh: Callable[[], Matrix]) -> None:
+def test_a_file_where_the_folder_would_be_is_left_with_the_reason(
+    data: Path, fresh: Callable[[], Matrix], monkeypatch: pytest.MonkeyPatch
+) -> None:
     data.write_text("")
-    assert fresh().origin == ("shipped", None, None, None)
+    assert fresh().origin == ("shipped", None, str(data), "CUDADOCTOR_DATA is ignored: it names no folder")
+    monkeypatch.chdir(data.parent)
+    monkeypatch.setenv("CUDADOCTOR_DATA", "relative")
+    assert str(fresh().origin.reason).startswith("CUDADOCTOR_DATA is ignored: it names no folder that is there")
 
 
 def test_data_of_a_named_folder_says_so(compat: str, data: Path) -> None:
@@ -192,7 +197,7 @@ def test_an_installation_without_data_is_an_error_with_an_update_too(
         fresh()
 
 
-@pytest.mark.parametrize("value", ["", "shipped"])
+@pytest.mark.parametrize("value", ["", "shipped", "Shipped", "SHIPPED"])
 def test_it_can_be_ruled_out(
     data: Path, fresh: Callable[[], Matrix], monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
