@@ -108,7 +108,10 @@ def _builds(answer: Answer) -> Said:
     if len(answer.gpus) > 1 and answer.torch is None and all(gpu.best is not None for gpu in answer.gpus):
         each = "; ".join(f"{named(gpu)} takes up to {version(gpu.best.build)}" for gpu in answer.gpus if gpu.best)
         return Said(FAIL, f"{what} has code for all of {on}: {each}")
-    reasons = [line.reason for line in answer.lines if line.reason] or [item.line.reason for item in answer.refused]
+    refused = [line for line in answer.lines if line.reason] or [item.line for item in answer.refused]
+    # The nearest build tells the cause: where one has code for the GPU, that another has none is not it.
+    refused.sort(key=lambda line: sum(verdict.answer == NO for verdict in line.gpus))
+    reasons = [line.reason for line in refused]
     why = f": {reasons[0]}" if reasons else ""
     return Said(FAIL, f"{what} runs on {on}{why}" if on else f"{what} fits{where}{why}")
 

@@ -119,6 +119,12 @@ QUERIES = [
         0,
         "OK torch 2.7.1+cu118 is the newest that runs on Tesla K80 with driver 470.256.02 and Python 3.13",
     ),
+    (
+        "--gpu 6.1 --driver 390.157 --os linux --arch x86_64",
+        1,
+        "FAIL no torch build that is known runs on a GPU of compute capability 6.1 with driver 390.157: CUDA 12.x needs "
+        "driver 525.60.13 or newer on Linux",
+    ),
     ("--gpu 4090 --driver 418.87 --os linux", 1, "FAIL driver 418.87 (R418) does not drive GeForce RTX 4090 (sm_89)"),
     (
         "--driver 418.87 --python 3.12 --os linux",
