@@ -462,8 +462,17 @@ def test_what_earlier_updates_left_is_swept_away(site: Site) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["check", "fix", "fix --print --gpu V100", "matrix show", "matrix verify", "matrix query --torch 2.8"]
-    + ["matrix query --gpu V100", "matrix query --cuda 12.8", "matrix update --dry-run"],
+    [
+        "check",
+        "fix",
+        "fix --print --gpu V100",
+        "matrix show",
+        "matrix verify",
+        "matrix query --torch 2.8",
+        "matrix query --gpu V100",
+        "matrix query --cuda 12.8",
+        "matrix update --dry-run",
+    ],
 )
 @pytest.mark.parametrize("broken", [b'{"release": 5}', b"[]"])
 def test_an_update_that_is_not_what_its_writer_meant_names_the_way_out(
