@@ -122,8 +122,8 @@ QUERIES = [
     (
         "--gpu 6.1 --driver 390.157 --os linux --arch x86_64",
         1,
-        "FAIL no torch build that is known runs on a GPU of compute capability 6.1 with driver 390.157: CUDA 12.x needs "
-        "driver 525.60.13 or newer on Linux",
+        "FAIL no torch build that is known runs on a GPU of compute capability 6.1 with driver 390.157: CUDA 12.x "
+        "needs driver 525.60.13 or newer on Linux",
     ),
     ("--gpu 4090 --driver 418.87 --os linux", 1, "FAIL driver 418.87 (R418) does not drive GeForce RTX 4090 (sm_89)"),
     (
