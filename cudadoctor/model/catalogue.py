@@ -35,7 +35,9 @@ CATALOGUE: dict[str, FactSpec] = {
     "system.libc": FactSpec("str", "C library: glibc or musl"),
     "system.glibc": FactSpec("str", "version of glibc"),
     "system.wsl": FactSpec("int", "1 or 2 inside the Windows Subsystem for Linux; absent elsewhere"),
-    "system.container": FactSpec("str", "kind of container: docker, podman, apptainer, kubernetes, lxc, ...; absent: none seen"),
+    "system.container": FactSpec(
+        "str", "kind of container: docker, podman, apptainer, kubernetes, lxc, ...; absent: none seen"
+    ),
     "system.container_evidence": FactSpec("list[str]", "what speaks for a container (none is proof alone)"),
     "system.jetson": FactSpec("str", "Jetson Linux release, as R36.4.3; absent elsewhere"),
     "system.is_admin": FactSpec("bool", "the user is root or an administrator"),
@@ -44,9 +46,15 @@ CATALOGUE: dict[str, FactSpec] = {
     "system.date": FactSpec("str", "today, as YYYY-MM-DD"),
     # -- kernel ---------------------------------------------------------------------------------------------------
     "kernel.modules": FactSpec("list[str]", "loaded kernel modules; unknown where the kernel does not list them"),
-    "kernel.command_line": FactSpec("list[str]", "parameters of the kernel command line that concern nouveau, nvidia, iommu or pci"),
-    "kernel.nouveau_blacklisted_by": FactSpec("list[str]", "files or parameters that keep nouveau from loading; empty: none"),
-    "kernel.nvidia_blacklisted_by": FactSpec("list[str]", "files or parameters that keep nvidia from loading; empty: none"),
+    "kernel.command_line": FactSpec(
+        "list[str]", "parameters of the kernel command line that concern nouveau, nvidia, iommu or pci"
+    ),
+    "kernel.nouveau_blacklisted_by": FactSpec(
+        "list[str]", "files or parameters that keep nouveau from loading; empty: none"
+    ),
+    "kernel.nvidia_blacklisted_by": FactSpec(
+        "list[str]", "files or parameters that keep nvidia from loading; empty: none"
+    ),
     "kernel.secure_boot": FactSpec("bool", "UEFI Secure Boot is on; absent: no UEFI"),
     "kernel.lockdown": FactSpec("str", "kernel lockdown: none, integrity or confidentiality"),
     "kernel.headers": FactSpec("bool", "headers of the running kernel are installed (/lib/modules/RELEASE/build)"),
@@ -54,23 +62,33 @@ CATALOGUE: dict[str, FactSpec] = {
     "kernel.nvidia_module_files": FactSpec(
         "list[dict]", "nvidia.ko files on disk: kernel, path, and version and flavour (open or proprietary) where known"
     ),
-    "kernel.dkms": FactSpec("list[dict]", "nvidia modules in DKMS: version, kernel, arch, status (added, built, installed, ...)"),
+    "kernel.dkms": FactSpec(
+        "list[dict]", "nvidia modules in DKMS: version, kernel, arch, status (added, built, installed, ...)"
+    ),
     "kernel.log_events": FactSpec(
-        "list[dict]", "kernel log lines about GPUs, as parse.kernel_log reads them: kind, text, bus_id (or null), values (a dict)"
+        "list[dict]",
+        "kernel log lines about GPUs, as parse.kernel_log reads them: kind, text, bus_id (or null), values (a dict)",
     ),
     # -- driver -------------------------------------------------------------------------------------------------
     "driver.module_loaded": FactSpec("bool", "the nvidia kernel module is loaded"),
     "driver.module_version": FactSpec("str", "version of the loaded nvidia module (/sys/module/nvidia/version)"),
     "driver.procfs_version": FactSpec("str", "version of the loaded module (/proc/driver/nvidia/version)"),
     "driver.module_flavour": FactSpec("str", "flavour of the loaded module: open or proprietary"),
-    "driver.library_version": FactSpec("str", "version of the driver's user-space library, by the name of the file that libcuda.so.1 or libnvidia-ml.so.1 leads to"),
+    "driver.library_version": FactSpec(
+        "str",
+        "version of the driver's user-space library, by the name of the file that libcuda.so.1 or libnvidia-ml.so.1 leads to",
+    ),
     "driver.libcuda": FactSpec(
         "list[dict]",
         "libcuda.so.1 files in the order in which the loader finds them: path, real_path, found_by (LD_LIBRARY_PATH, ld.so.cache, default, wsl), kind (driver, stub, compat, wsl, empty, dangling), version or null",
     ),
     "driver.nvml_library": FactSpec("str", "path or name of the NVML library that was found; absent: none found"),
-    "driver.nvml_library_version": FactSpec("str", "driver version of the NVML library itself, which it tells even without a driver"),
-    "driver.nvml_error": FactSpec("int", "code with which NVML refused to start (9 no driver, 18 mismatch, ...); absent: it started"),
+    "driver.nvml_library_version": FactSpec(
+        "str", "driver version of the NVML library itself, which it tells even without a driver"
+    ),
+    "driver.nvml_error": FactSpec(
+        "int", "code with which NVML refused to start (9 no driver, 18 mismatch, ...); absent: it started"
+    ),
     "driver.nvml_error_text": FactSpec("str", "the words for nvml_error"),
     "driver.nvml_version": FactSpec("str", "driver version, by NVML"),
     "driver.nvml_cuda": FactSpec("str", "newest CUDA that the driver serves, by NVML, as 12.2"),
@@ -78,7 +96,8 @@ CATALOGUE: dict[str, FactSpec] = {
     "driver.smi_path": FactSpec("str", "nvidia-smi that was run; absent: not on PATH nor in its usual places"),
     "driver.smi_exit": FactSpec("int", "exit status of nvidia-smi"),
     "driver.smi_failure": FactSpec(
-        "str", "how nvidia-smi failed (no-driver, no-library, mismatch, permission, gpu-lost, no-devices, unknown-error, device-handle, timed-out, unreadable, ...); absent: it answered"
+        "str",
+        "how nvidia-smi failed (no-driver, no-library, mismatch, permission, gpu-lost, no-devices, unknown-error, device-handle, timed-out, unreadable, ...); absent: it answered",
     ),
     "driver.smi_failure_text": FactSpec("str", "first line of what nvidia-smi said when it failed"),
     "driver.smi_version": FactSpec("str", "driver version, by nvidia-smi"),
@@ -86,21 +105,31 @@ CATALOGUE: dict[str, FactSpec] = {
     "driver.smi_library_version": FactSpec("str", "NVML library version that nvidia-smi names on a mismatch"),
     "driver.smi_cuda": FactSpec("str", "newest CUDA that the driver serves, by nvidia-smi"),
     "driver.windows_version": FactSpec("str", "display driver in the Windows registry, in NVIDIA's numbering (560.94)"),
-    "driver.packages": FactSpec("list[dict]", "driver packages of the distribution: name, version (null where unknown)"),
-    "driver.fabric_manager": FactSpec("str", "state of the fabric manager service: running, stopped; absent: not installed"),
+    "driver.packages": FactSpec(
+        "list[dict]", "driver packages of the distribution: name, version (null where unknown)"
+    ),
+    "driver.fabric_manager": FactSpec(
+        "str", "state of the fabric manager service: running, stopped; absent: not installed"
+    ),
     "device.nodes": FactSpec(
-        "list[dict]", "/dev/nvidia*, /dev/nvidia-caps*, /dev/dxg and /dev/nvgpu before any NVIDIA library ran: path, mode (octal text), uid, gid, group (name or null), usable (the user may read and write), device (major:minor)"
+        "list[dict]",
+        "/dev/nvidia*, /dev/nvidia-caps*, /dev/dxg and /dev/nvgpu before any NVIDIA library ran: path, mode (octal text), uid, gid, group (name or null), usable (the user may read and write), device (major:minor)",
     ),
     # -- GPUs, a source each ------------------------------------------------------------------------------------
     "pci.gpus": FactSpec(
-        "list[dict]", "NVIDIA display devices on the PCI bus: address (0000:01:00.0), device_id (4 hex digits), class (6 hex digits), driver (nvidia, nouveau, vfio-pci, ... or null), numa_node, link_speed_gts, link_width, max_link_speed_gts, max_link_width"
+        "list[dict]",
+        "NVIDIA display devices on the PCI bus: address (0000:01:00.0), device_id (4 hex digits), class (6 hex digits), driver (nvidia, nouveau, vfio-pci, ... or null), numa_node, link_speed_gts, link_width, max_link_speed_gts, max_link_width",
     ),
     "pci.other_display": FactSpec("list[str]", "vendor ids of display devices of other makers (8086, 1002)"),
     "procfs.gpus": FactSpec("list[dict]", "/proc/driver/nvidia/gpus: address, model, minor, firmware, excluded"),
     "smi.gpus": FactSpec(
-        "list[dict]", "GPUs by nvidia-smi: index, name, truncated (the name is cut), address, memory_total (bytes or null), memory_used, compute_capability (or null), mig (bool or null), driver_model (WDDM, TCC, MCDM or null), lost (bool)"
+        "list[dict]",
+        "GPUs by nvidia-smi: index, name, truncated (the name is cut), address, memory_total (bytes or null), memory_used, compute_capability (or null), mig (bool or null), driver_model (WDDM, TCC, MCDM or null), lost (bool)",
     ),
-    "windows.gpus": FactSpec("list[dict]", "display adapters in the Windows registry: name, driver_version (NVIDIA's numbering or null), vendor_id, device_id"),
+    "windows.gpus": FactSpec(
+        "list[dict]",
+        "display adapters in the Windows registry: name, driver_version (NVIDIA's numbering or null), vendor_id, device_id",
+    ),
     "gpu.count": FactSpec("int", "number of GPUs, by NVML"),
     "gpu.{n}.name": FactSpec("str", "product name, by NVML"),
     "gpu.{n}.pci_address": FactSpec("str", "PCI address, as 0000:01:00.0"),
@@ -118,7 +147,8 @@ CATALOGUE: dict[str, FactSpec] = {
     "gpu.{n}.remap_pending": FactSpec("bool", "row remapping is pending"),
     "gpu.{n}.remap_failure": FactSpec("bool", "a row remapping failed"),
     "gpu.{n}.throttle_reasons": FactSpec(
-        "list[str]", "active clock event reasons: gpu_idle, applications_clocks_setting, sw_power_cap, hw_slowdown, sync_boost, sw_thermal_slowdown, hw_thermal_slowdown, hw_power_brake_slowdown, display_clock_setting"
+        "list[str]",
+        "active clock event reasons: gpu_idle, applications_clocks_setting, sw_power_cap, hw_slowdown, sync_boost, sw_thermal_slowdown, hw_thermal_slowdown, hw_power_brake_slowdown, display_clock_setting",
     ),
     "gpu.{n}.temperature": FactSpec("int", "temperature of the GPU", "degrees C"),
     "gpu.{n}.temperature_slowdown": FactSpec("int", "temperature at which the card slows itself down", "degrees C"),
@@ -142,10 +172,16 @@ CATALOGUE: dict[str, FactSpec] = {
     "toolkit.nvcc_on_path": FactSpec("str", "nvcc that PATH finds"),
     "toolkit.nvcc_on_path_version": FactSpec("str", "its version, as 12.4.131"),
     "toolkit.found": FactSpec(
-        "list[dict]", "CUDA toolkits: root, version (or null), nvcc (path or null), found_by (PATH, CUDA_HOME, CUDA_PATH, usr-local, conda, pypi, distribution)"
+        "list[dict]",
+        "CUDA toolkits: root, version (or null), nvcc (path or null), found_by (PATH, CUDA_HOME, CUDA_PATH, usr-local, conda, pypi, distribution)",
     ),
-    "toolkit.cuda_home": FactSpec("dict", "what CUDA_HOME (else CUDA_PATH) says: variable, path, exists (bool), has_nvcc (bool); absent: neither is set"),
-    "toolkit.host_compiler": FactSpec("dict", "host C++ compiler that nvcc would call: name (gcc, clang, msvc), version, path"),
+    "toolkit.cuda_home": FactSpec(
+        "dict",
+        "what CUDA_HOME (else CUDA_PATH) says: variable, path, exists (bool), has_nvcc (bool); absent: neither is set",
+    ),
+    "toolkit.host_compiler": FactSpec(
+        "dict", "host C++ compiler that nvcc would call: name (gcc, clang, msvc), version, path"
+    ),
     # -- the patient's Python -----------------------------------------------------------------------------------
     "python.executable": FactSpec("str", "the interpreter whose environment is looked at"),
     "python.prefix": FactSpec("str", "its environment's folder"),
@@ -153,7 +189,9 @@ CATALOGUE: dict[str, FactSpec] = {
     "python.implementation": FactSpec("str", "CPython, PyPy, ..."),
     "python.bits": FactSpec("int", "64 or 32"),
     "python.free_threaded": FactSpec("bool", "it is a free-threaded build"),
-    "python.arch": FactSpec("str", "architecture that the interpreter was built for, where it differs from the system's"),
+    "python.arch": FactSpec(
+        "str", "architecture that the interpreter was built for, where it differs from the system's"
+    ),
     "python.environment": FactSpec("str", "kind of environment: venv, conda, system, user, tool"),
     "python.environment_name": FactSpec("str", "name for people: the conda environment or the folder"),
     "python.chosen_by": FactSpec("str", "why this one: --python, VIRTUAL_ENV, CONDA_PREFIX, own, PATH"),
@@ -162,27 +200,40 @@ CATALOGUE: dict[str, FactSpec] = {
     "python.pip": FactSpec("bool", "pip is installed in it"),
     "python.uv_environment": FactSpec("bool", "uv made the environment"),
     "python.others_with_torch": FactSpec("list[dict]", "other environments at hand that hold torch: executable, torch"),
-    "python.pip_on_path": FactSpec("dict", "the pip command on PATH: path, interpreter (whose packages it installs, or null)"),
+    "python.pip_on_path": FactSpec(
+        "dict", "the pip command on PATH: path, interpreter (whose packages it installs, or null)"
+    ),
     "python.python_on_path": FactSpec("str", "the python (else python3) that PATH finds"),
     "pip.index_url": FactSpec("str", "index that pip is configured for, without credentials; absent: PyPI"),
     "pip.extra_index_urls": FactSpec("list[str]", "extra indexes that pip is configured for, without credentials"),
     "pip.no_index": FactSpec("bool", "pip is told to use no index"),
-    "pip.find_links": FactSpec("list[str]", "pages and folders of wheels that pip looks in as well, without credentials"),
+    "pip.find_links": FactSpec(
+        "list[str]", "pages and folders of wheels that pip looks in as well, without credentials"
+    ),
     "pip.constraints": FactSpec("list[str]", "constraint files that pip is configured for"),
-    "pip.constraint_pins": FactSpec("list[str]", "what these files say of torch and of what it requires, as torch==2.6.0"),
+    "pip.constraint_pins": FactSpec(
+        "list[str]", "what these files say of torch and of what it requires, as torch==2.6.0"
+    ),
     "pip.require_virtualenv": FactSpec("bool", "pip is told to install into virtual environments only"),
     "pip.user": FactSpec("bool", "pip is told to install into the user's own folder"),
     "pip.target": FactSpec("str", "folder that pip is told to install into; absent: the environment"),
     "pip.configured_by": FactSpec("list[str]", "files and variables that say so"),
     "uv.torch_backend": FactSpec("str", "backend that uv takes torch for whatever index is named; absent: none is set"),
-    "uv.exclude_newer": FactSpec("str", "day after which uv takes nothing, nor anything without a date; absent: none is set"),
+    "uv.exclude_newer": FactSpec(
+        "str", "day after which uv takes nothing, nor anything without a date; absent: none is set"
+    ),
     # -- packages -------------------------------------------------------------------------------------------------
     "package.{name}.version": FactSpec("str", "version of an installed package that matters to CUDA (normalised name)"),
     "package.{name}.location": FactSpec("str", "folder in which it is installed"),
     "package.{name}.installer": FactSpec("str", "pip, uv, conda, ..."),
-    "package.{name}.requires": FactSpec("list[str]", "requirements of the package that concern torch, CUDA or NVIDIA packages, markers resolved for this Python"),
+    "package.{name}.requires": FactSpec(
+        "list[str]",
+        "requirements of the package that concern torch, CUDA or NVIDIA packages, markers resolved for this Python",
+    ),
     "package.{name}.built_for_torch": FactSpec("str", "torch version that an extension says it was built for"),
-    "package.{name}.built_for_cuda": FactSpec("str", "CUDA version that a package's own files say it was built for; absent: a CPU build"),
+    "package.{name}.built_for_cuda": FactSpec(
+        "str", "CUDA version that a package's own files say it was built for; absent: a CPU build"
+    ),
     "package.{name}.conda_build": FactSpec("str", "conda's build string (py311_cuda126..., cpu_...)"),
     "package.{name}.conda_channel": FactSpec("str", "conda channel"),
     "packages.duplicates": FactSpec("list[dict]", "packages installed more than once: name, versions, locations"),
@@ -197,12 +248,19 @@ CATALOGUE: dict[str, FactSpec] = {
     "torch.sass": FactSpec("list[str]", "GPU architectures that the libraries hold machine code for, as sm_86"),
     "torch.ptx": FactSpec("list[str]", "architectures that the libraries hold PTX for, as compute_90; empty: none"),
     "torch.copies": FactSpec("list[str]", "every torch folder on the import path, the winner first"),
-    "torch.missing_libraries": FactSpec("list[str]", "libraries that torch's own need (DT_NEEDED) and that are in none of the folders that it looks in; empty: none"),
+    "torch.missing_libraries": FactSpec(
+        "list[str]",
+        "libraries that torch's own need (DT_NEEDED) and that are in none of the folders that it looks in; empty: none",
+    ),
     "torch.platform_tag": FactSpec("str", "platform tag of the installed wheel, as manylinux_2_28_x86_64"),
     "torch.cudnn": FactSpec("str", "version of the cuDNN package beside it"),
     # -- libraries ------------------------------------------------------------------------------------------------
-    "libraries.search_path": FactSpec("list[str]", "folders of LD_LIBRARY_PATH (on Windows: of PATH that hold CUDA libraries)"),
-    "libraries.on_search_path": FactSpec("list[dict]", "CUDA libraries in those folders: directory, soname, file, version (or null)"),
+    "libraries.search_path": FactSpec(
+        "list[str]", "folders of LD_LIBRARY_PATH (on Windows: of PATH that hold CUDA libraries)"
+    ),
+    "libraries.on_search_path": FactSpec(
+        "list[dict]", "CUDA libraries in those folders: directory, soname, file, version (or null)"
+    ),
     "libraries.preloaded": FactSpec("list[str]", "LD_PRELOAD"),
     # -- memory, disks, limits ----------------------------------------------------------------------------------
     "memory.total": FactSpec("int", "physical memory", "bytes"),
@@ -211,7 +269,10 @@ CATALOGUE: dict[str, FactSpec] = {
     "memory.swap_devices": FactSpec("list[dict]", "swap areas: path, kind (file, partition, zram), size (bytes)"),
     "memory.cgroup_limit": FactSpec("int", "memory limit of the control group; absent: unlimited", "bytes"),
     "memory.commit_limit": FactSpec("int", "Windows: physical memory and page files together", "bytes"),
-    "memory.page_file": FactSpec("list[dict]", "Windows page files: path, mode (system-managed or fixed), initial, maximum (bytes or null); empty: none"),
+    "memory.page_file": FactSpec(
+        "list[dict]",
+        "Windows page files: path, mode (system-managed or fixed), initial, maximum (bytes or null); empty: none",
+    ),
     "memory.shm_size": FactSpec("int", "size of /dev/shm", "bytes"),
     "memory.shm_free": FactSpec("int", "free room in /dev/shm", "bytes"),
     "limits.nofile": FactSpec("int", "open files (soft limit); absent: unlimited"),
@@ -229,7 +290,9 @@ CATALOGUE: dict[str, FactSpec] = {
     # -- Windows ----------------------------------------------------------------------------------------------------
     "windows.power_plan": FactSpec("str", "GUID of the active power plan, lower case"),
     "windows.power_plan_name": FactSpec("str", "its name, in the system's language"),
-    "windows.power_plan_personality": FactSpec("str", "personality of the plan: high-performance, balanced, power-saver"),
+    "windows.power_plan_personality": FactSpec(
+        "str", "personality of the plan: high-performance, balanced, power-saver"
+    ),
     "windows.power_plans": FactSpec("list[str]", "GUIDs of the plans that exist"),
     "windows.power_overlay": FactSpec("str", "GUID of the active power mode overlay"),
     "windows.battery": FactSpec("bool", "the machine has a battery"),
@@ -240,16 +303,22 @@ CATALOGUE: dict[str, FactSpec] = {
     "windows.vc_runtime": FactSpec("str", "version of the installed Visual C++ runtime; absent: none"),
     "windows.long_paths": FactSpec("bool", "long paths are enabled"),
     # -- surroundings -------------------------------------------------------------------------------------------
-    "env.{name}": FactSpec("str", "an environment variable that matters (PATH and secrets are not among them); absent: not set"),
+    "env.{name}": FactSpec(
+        "str", "an environment variable that matters (PATH and secrets are not among them); absent: not set"
+    ),
     "scheduler.kind": FactSpec("str", "slurm, kubernetes, lsf, pbs or sge; absent: no scheduler seen"),
     "scheduler.in_job": FactSpec("bool", "this process runs inside a job (on a login node: false)"),
-    "scheduler.gpus_allocated": FactSpec("int", "GPUs that the job was given, by the scheduler's variables; absent: the variables name none"),
+    "scheduler.gpus_allocated": FactSpec(
+        "int", "GPUs that the job was given, by the scheduler's variables; absent: the variables name none"
+    ),
     "scheduler.node": FactSpec("str", "the node's name where the scheduler gives it"),
     # -- the examination itself ---------------------------------------------------------------------------------
     "examination.kind": FactSpec("str", "live, replay, report, facts or assumed"),
     "examination.failed": FactSpec("list[dict]", "probes that failed: probe, reason"),
     "examination.timed_out": FactSpec("list[dict]", "probes that did not end in time: probe, seconds"),
-    "symptom.{name}": FactSpec("dict", "an error text that was reported: text, and what it captures; names in lower case with underscores"),
+    "symptom.{name}": FactSpec(
+        "dict", "an error text that was reported: text, and what it captures; names in lower case with underscores"
+    ),
     "request.gpu": FactSpec("bool", "the person asked for a GPU (planning for a machine that has one)"),
 }
 
@@ -307,10 +376,37 @@ def fits(spec: FactSpec, value: object) -> bool:
 # Keys whose values are texts (or null) in the entries of every list: the rules read them as such.
 _TEXT_KEYS = frozenset(
     (
-        "address", "arch", "bus_id", "class", "compute_capability", "device", "device_id", "directory",
-        "driver", "driver_model", "driver_version", "executable", "file", "found_by", "group", "kernel", "kind",
-        "mode", "model", "name", "nvcc", "path", "probe", "reason", "root", "soname", "status", "text", "torch",
-        "vendor_id", "version",
+        "address",
+        "arch",
+        "bus_id",
+        "class",
+        "compute_capability",
+        "device",
+        "device_id",
+        "directory",
+        "driver",
+        "driver_model",
+        "driver_version",
+        "executable",
+        "file",
+        "found_by",
+        "group",
+        "kernel",
+        "kind",
+        "mode",
+        "model",
+        "name",
+        "nvcc",
+        "path",
+        "probe",
+        "reason",
+        "root",
+        "soname",
+        "status",
+        "text",
+        "torch",
+        "vendor_id",
+        "version",
     )
 )
 

@@ -61,8 +61,6 @@ def word_of(outcome: Outcome) -> str:
     return {PASS: "ok", SKIP: "skip", UNDECIDED: "????", CRASH: "BUG"}[outcome.status]
 
 
-
-
 class _Text:
     def __init__(self, view: View) -> None:
         self.view = view

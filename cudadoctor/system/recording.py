@@ -222,7 +222,6 @@ _PROGRAM = _record_of(
 _INTERPRETER = _record_of({"executable": _is_text}, {"prefix": _is_text, "base_prefix": _is_text, "version": _is_text})
 
 
-
 def _or_refused(check: _Check) -> _Check:
     """An answer of NVML's, or that and why there is none."""
     return lambda value: check(value) or is_absent(value) or _REFUSED(value)

@@ -25,7 +25,6 @@ SMI_SENTENCE = (
 )
 
 
-
 def compute_only(machine: Machine) -> Machine:
     """What NVIDIA_DRIVER_CAPABILITIES=compute gives: libcuda, and neither NVML nor nvidia-smi."""
     libraries, version = machine.facts.value("driver.libcuda"), machine.facts.value("driver.library_version")

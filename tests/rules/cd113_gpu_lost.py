@@ -10,7 +10,6 @@ TWO = linux().gpu("NVIDIA A100-SXM4-80GB", "8.0", 80, device_id="20b2", index=1)
 OFF_THE_BUS = [{"kind": "off-the-bus", "text": "NVRM: GPU 0000:02:00.0: GPU has fallen off the bus.", "values": {}}]
 
 
-
 def silent(reason: str) -> Machine:
     """The second card tells nothing, for this reason."""
     names = [name for name in TWO.facts if name.startswith("gpu.1.")]
