@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Optional
 
@@ -12,7 +11,7 @@ from cudadoctor import __version__
 from cudadoctor.cli._input import Machine, Reading, begin_reading
 from cudadoctor.cli._words import InputError, pair, rule_id, rule_ids
 from cudadoctor.diagnose import diagnose
-from cudadoctor.matrix import Matrix, MatrixError, load_matrix
+from cudadoctor.matrix import MatrixError, load_matrix
 from cudadoctor.model import MACHINE, ParseError
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
@@ -50,7 +49,7 @@ def view_of(
         matrix = load_matrix()
         load_rules(selected, reading.advance)
         matrix.torch_versions()  # reads the section that nearly every verdict needs
-        _look_ahead(matrix, reading)
+        _look_ahead(reading)
     except MatrixError as error:
         reading.stop()
         raise InputError(str(error)) from None
@@ -70,15 +69,11 @@ def view_of(
     )
 
 
-def _look_ahead(matrix: Matrix, reading: Reading) -> None:
-    """While the machine has not answered, loads what a machine that is not healthy needs, and one with a GPU."""
+def _look_ahead(reading: Reading) -> None:
+    """While the machine has not answered, loads what one that is not healthy needs."""
     for module in ("cudadoctor.plan.cure", "cudadoctor.render.evidence"):
         if reading.advance():
             import_module(module)
-    for section in ("driver_branches", "architectures", "gpus"):
-        if reading.advance():
-            with suppress(MatrixError):  # who needs it will say so
-                matrix.raw(section)
 
 
 def again(machine: Machine) -> str:
