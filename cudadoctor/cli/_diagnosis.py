@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Optional
 
@@ -11,7 +12,7 @@ from cudadoctor import __version__
 from cudadoctor.cli._input import Machine, Reading, begin_reading
 from cudadoctor.cli._words import InputError, pair, rule_id, rule_ids
 from cudadoctor.diagnose import diagnose
-from cudadoctor.matrix import MatrixError, load_matrix
+from cudadoctor.matrix import Matrix, MatrixError, load_matrix
 from cudadoctor.model import MACHINE, ParseError
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
@@ -49,7 +50,7 @@ def view_of(
         matrix = load_matrix()
         load_rules(selected, reading.advance)
         matrix.torch_versions()  # reads the section that nearly every verdict needs
-        _look_ahead(reading)
+        _look_ahead(matrix, reading)
     except MatrixError as error:
         reading.stop()
         raise InputError(str(error)) from None
@@ -69,11 +70,15 @@ def view_of(
     )
 
 
-def _look_ahead(reading: Reading) -> None:
-    """While the machine has not answered, loads what one that is not healthy needs."""
+def _look_ahead(matrix: Matrix, reading: Reading) -> None:
+    """While the machine has not answered, loads what a machine that is not healthy needs, and one with a GPU."""
     for module in ("cudadoctor.plan.cure", "cudadoctor.render.evidence"):
         if reading.advance():
             import_module(module)
+    for section in ("driver_branches", "architectures", "gpus"):
+        if reading.advance():
+            with suppress(MatrixError):  # who needs it will say so
+                matrix.raw(section)
 
 
 def again(machine: Machine) -> str:

@@ -81,9 +81,6 @@ def _is_of_interest(system: System) -> bool:
     )
 
 
-_DPKG_ENDING = ".md5sums"
-
-
 def _is_of_driver(package: str) -> bool:
     return package in _NAMES or package.startswith(_BEGINNINGS)
 
@@ -92,10 +89,10 @@ def _debian(names: list[str]) -> list[dict[str, Any]]:
     # A package that is removed, but for its settings, keeps its .list and loses its .md5sums.
     found: dict[str, None] = {}
     for name in names:
-        if name.endswith(_DPKG_ENDING):
-            package = name[: -len(_DPKG_ENDING)].partition(":")[0]
-            if _is_of_driver(package):
-                found[package] = None
+        package, _, ending = name.rpartition(".")
+        package = package.partition(":")[0]
+        if ending == "md5sums" and _is_of_driver(package):
+            found[package] = None
     return [{"name": package, "version": None} for package in found]
 
 
