@@ -16,7 +16,7 @@ import os
 import sys
 from _frozen_importlib import ModuleSpec  # importlib.machinery and importlib.util have these, too, and are slow
 from _frozen_importlib_external import MAGIC_NUMBER
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -39,11 +39,8 @@ _HEAD = len(MAGIC_NUMBER) + 4
 # In the table under this name: the version of the package that the bundle was made of.
 _VERSION = ""
 
-# Module, or path of a data file below the package -> where its code or its data begins behind the table, the length,
-# the size of the file that it was made of, whether it is a package.
+# Module -> where its code begins behind the table, its length, the size of its source, whether it is a package.
 _Table = dict[str, tuple[int, int, int, bool]]
-
-_NOTHING: Mapping[str, tuple[int, Any]] = {}
 
 
 def file_name() -> str:
@@ -51,15 +48,10 @@ def file_name() -> str:
     return f"{sys.implementation.cache_tag}.bin"
 
 
-def build(folder: str, data: Mapping[str, tuple[int, Any]] = _NOTHING) -> bytes:
-    """The bundle of all modules below `folder`, and of data files: by their paths below the package, their sizes and
-    what they say. Raises OSError or SyntaxError."""
+def build(folder: str) -> bytes:
+    """The bundle of all modules below `folder`. Raises OSError or SyntaxError."""
     table: _Table = {}
     codes = bytearray()
-    for path, (size, content) in data.items():
-        stored = marshal.dumps(content)
-        table[path] = (len(codes), len(stored), size, False)
-        codes += stored
     for module, is_package, path in sorted(_modules(folder, "")):
         with open(path, "rb") as file:
             source = file.read()
@@ -111,14 +103,6 @@ def install(package: ModuleType) -> None:
         sys.meta_path.insert(0, Bundle(package.__name__, folder, spec.loader, source, table))
 
 
-def plain_data(path: str) -> Any:
-    """What a data file of the package says, by its path below the package; None where the bundle does not know it."""
-    for finder in sys.meta_path:
-        if isinstance(finder, Bundle):
-            return finder.plain_data(path)
-    return None
-
-
 def modules_of(package: str, folder: str) -> list[str]:
     """The names of the modules in a package's folder, which may lie inside a zip file."""
     try:
@@ -137,7 +121,7 @@ class _File:
     """A bundle on disk, of which only what is asked for is read."""
 
     def __init__(self, path: str, descriptor: int) -> None:
-        self.path = path
+        self._path = path
         self._descriptor = descriptor
         self._owner = os.getpid()
         self.written: Optional[float] = os.fstat(descriptor).st_mtime
@@ -151,7 +135,7 @@ class _File:
 
     def read(self, offset: int, length: int) -> bytes:
         if os.getpid() != self._owner:  # a worker lets go of all files that it inherits
-            self._descriptor, self._owner = _open(self.path), os.getpid()
+            self._descriptor, self._owner = _open(self._path), os.getpid()
         return os.pread(self._descriptor, length, offset)
 
 
@@ -162,8 +146,7 @@ def _open(path: str) -> int:
 class _Data:
     """A bundle in memory: out of a zip file, and on Windows, where a thread could move another's place in the file."""
 
-    def __init__(self, path: str, data: bytes, written: Optional[float]) -> None:
-        self.path = path
+    def __init__(self, data: bytes, written: Optional[float]) -> None:
         self._data = data
         self.written = written  # None: the zip file was written as a whole, and nothing in it is newer
 
@@ -174,9 +157,9 @@ class _Data:
         except (OSError, AttributeError):
             return None
         try:
-            return cls(path, data, os.stat(path).st_mtime)
+            return cls(data, os.stat(path).st_mtime)
         except OSError:
-            return cls(path, data, None)
+            return cls(data, None)
 
     def read(self, offset: int, length: int) -> bytes:
         return self._data[offset : offset + length]
@@ -214,42 +197,30 @@ class Bundle(Loader):
         below = [name[len(start) :] for name in self._table if name.startswith(start)]
         return [name for name in below if "." not in name]
 
-    def plain_data(self, path: str) -> Any:
-        return self._stored(path, os.path.join(self._folder, *path.split("/")))
-
-    def _stored(self, key: str, file: str) -> Any:
-        """What marshal kept under a key of the table; None where it is damaged, or was made of another file."""
-        entry = self._table.get(key)
-        if entry is None:
-            return None
-        offset, length, size, _ = entry
-        try:
-            if self._source.written is not None:
-                status = os.stat(file)
-                if status.st_size != size or abs(status.st_mtime - self._source.written) > _INSTALL_SECONDS:
-                    return None
-            return marshal.loads(self._source.read(offset, length))
-        except (OSError, ValueError, EOFError, TypeError):
-            return None
-
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
     ) -> Optional[ModuleSpec]:
         if not fullname.startswith(self._prefix):
             return None
-        module = fullname[len(self._prefix) :]
-        if module not in self._table:
+        entry = self._table.get(fullname[len(self._prefix) :])
+        if entry is None:
             return None
+        offset, length, size, is_package = entry
         file = self.get_filename(fullname)
-        code = self._stored(module, file)
-        if not isinstance(code, CodeType) or code.co_filename != _mark(module):
+        try:
+            if self._source.written is not None:
+                status = os.stat(file)
+                if status.st_size != size or abs(status.st_mtime - self._source.written) > _INSTALL_SECONDS:
+                    return None
+            code = marshal.loads(self._source.read(offset, length))
+            if code.co_filename != _mark(fullname[len(self._prefix) :]):
+                return None
+            _name_file(code, file)
+        except (OSError, ValueError, EOFError, TypeError, AttributeError):
             return None
-        _name_file(code, file)
         self._codes[fullname] = code
-        is_package = self._table[module][3]
         spec = ModuleSpec(fullname, self, origin=file, is_package=is_package)
         spec.has_location = True
-        spec.cached = self._source.path  # Python would work out where else it may be
         if is_package:
             spec.submodule_search_locations = [os.path.dirname(file)]
         return spec
@@ -263,8 +234,9 @@ class Bundle(Loader):
     # What others may ask the loader of a module, answered as the loader of the package would.
 
     def get_filename(self, fullname: str) -> str:
-        path = self._folder + os.sep + fullname[len(self._prefix) :].replace(".", os.sep)
-        return path + (os.sep + "__init__.py" if self.is_package(fullname) else ".py")
+        name = fullname[len(self._prefix) :]
+        path = os.path.join(self._folder, *name.split("."))
+        return os.path.join(path, "__init__.py") if self.is_package(fullname) else path + ".py"
 
     def is_package(self, fullname: str) -> bool:
         return self._table[fullname[len(self._prefix) :]][3]

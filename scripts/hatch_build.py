@@ -4,8 +4,7 @@ compat/*.toml becomes JSON, which loads in a fraction of the time. A wheel gets 
 install gets it beside the TOML, with a record of its state, so that edits of the data take effect at once: the loader
 sees that the JSON is stale and reads the TOML.
 
-The package's modules and this data become one file (see `cudadoctor/bundle.py`), in a wheel only: in a checkout they
-are edited.
+The package's modules become one file (see `cudadoctor/bundle.py`), in a wheel only: in a checkout they are edited.
 """
 
 from __future__ import annotations
@@ -38,11 +37,7 @@ class MakeReady(BuildHookInterface):  # type: ignore[misc, type-arg, unused-igno
             return
         self.folder = tempfile.mkdtemp(prefix="cudadoctor-build-")
         files = {name: f"cudadoctor/matrix/compiled/{name}" for name in compiling.write(compat, self.folder, False)}
-        data = {}
-        for name, place in files.items():
-            text = Path(self.folder, name).read_bytes()
-            data[place.partition("/")[2]] = (len(text), compiling.for_bundle(name, text))
-        Path(self.folder, bundle.file_name()).write_bytes(bundle.build(str(root / "cudadoctor"), data))
+        Path(self.folder, bundle.file_name()).write_bytes(bundle.build(str(root / "cudadoctor")))
         files[bundle.file_name()] = f"cudadoctor/{bundle.FOLDER}/{bundle.file_name()}"
         for name, place in files.items():
             build_data["force_include"][str(Path(self.folder) / name)] = place

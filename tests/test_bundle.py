@@ -16,8 +16,6 @@ import pytest
 
 import cudadoctor
 from cudadoctor import bundle
-from cudadoctor.matrix import compile as compiling
-from cudadoctor.matrix.compile import SECTIONS
 
 PACKAGE = Path(cudadoctor.__file__).parent
 MINUTE = 60
@@ -265,78 +263,6 @@ def test_a_zip_file_is_a_package_too(site: Path, with_bundle: bool, tmp_path: Pa
     found = asked(archive)
     assert found["rules"] == asked(site)["rules"]
     assert found["bundled"]["cudadoctor.rules.cd303_torch_needs_newer_driver"] is with_bundle
-
-
-@pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package with its data compiled and in the bundle, as `pip install .` leaves it; not to be changed."""
-    folder = tmp_path_factory.mktemp("installed")
-    package = folder / "cudadoctor"
-    hidden = shutil.ignore_patterns("__pycache__", "compiled")
-    shutil.copytree(PACKAGE, package, ignore=hidden, copy_function=shutil.copy)
-    compiled = package / "matrix" / "compiled"
-    names = compiling.write(str(PACKAGE.parent / "compat"), str(compiled), with_stamp=False)
-    texts = {name: (compiled / name).read_bytes() for name in names}
-    data = {f"matrix/compiled/{n}": (len(text), compiling.for_bundle(n, text)) for n, text in texts.items()}
-    (package / bundle.FOLDER).mkdir()
-    bundle_of(folder).write_bytes(bundle.build(str(package), data))
-    return folder
-
-
-DATA = f"""
-import sys
-sys.path.insert(0, sys.argv[1])
-from cudadoctor.matrix import load_matrix
-matrix = load_matrix()
-for name in {SECTIONS}:
-    raw = matrix.raw(name)
-    print(name, raw if name != "gpus" else {{**raw, "rows": len(raw["rows"])}})
-for gpu in matrix.gpus():
-    print(gpu)
-"""
-
-
-def test_the_data_is_the_same_without_json(installed: Path, tmp_path: Path) -> None:
-    from_bundle = ran(
-        installed, DATA.replace("from cudadoctor.matrix.compile import SECTIONS", f"SECTIONS = {SECTIONS}")
-    )
-    without = tmp_path / "site"
-    shutil.copytree(installed, without)
-    bundle_of(without).unlink()
-    assert from_bundle == ran(without, DATA) and len(from_bundle) > 100_000
-
-
-def test_a_check_of_an_installed_package_imports_no_json(installed: Path) -> None:
-    code = """
-import sys
-sys.path.insert(0, sys.argv[1])
-sys.argv[:] = ["cudadoctor", "check"]
-from cudadoctor.cli import main
-try:
-    main()
-finally:
-    print("\\nLOADED", *sys.modules)
-"""
-    command = [sys.executable, "-B", "-I", "-c", code, str(installed)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    loaded = done.stdout.rpartition("LOADED ")[2].split()
-    assert "cudadoctor.diagnose" in loaded and "json" not in loaded, done.stderr
-
-
-def test_data_that_was_edited_is_read_anew(installed: Path, tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    shutil.copytree(installed, site)
-    index = site / "cudadoctor" / "matrix" / "compiled" / "index.json"
-    content = json.loads(index.read_text("utf-8"))
-    content["meta"]["revision"] = "2099.12.31"
-    index.write_text(json.dumps(content), "utf-8")
-    code = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from cudadoctor.matrix import load_matrix
-print(load_matrix().revision)
-"""
-    assert ran(site, code) == "2099.12.31\n"
 
 
 VERDICTS = """

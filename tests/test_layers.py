@@ -18,8 +18,7 @@ ROOT = Path(cudadoctor.__file__).parent
 ORDER = ("model", "parse", "matrix", "derive", "resolve", "rules", "diagnose", "plan", "render")
 MAY_IMPORT: dict[str, set[str]] = {layer: set(ORDER[: place + 1]) for place, layer in enumerate(ORDER)}
 MAY_IMPORT["reports"] = {"model", "parse", "matrix", "reports"}
-for layer in ORDER[ORDER.index("matrix") :]:
-    MAY_IMPORT[layer].add("bundle")  # the data and the rules are found through it
+MAY_IMPORT["rules"].add("bundle")  # how they are found
 MAY_IMPORT["system"] = {"model", "parse", "system"}
 MAY_IMPORT["probes"] = {"model", "parse", "system", "probes"}
 MAY_IMPORT["actions"] = {*ORDER[:-1], "system", "probes", "actions"}

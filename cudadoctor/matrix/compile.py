@@ -7,7 +7,6 @@ in a bare checkout they are made from the TOML on demand. Both go through this m
 from __future__ import annotations
 
 import json
-import marshal
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -105,15 +104,6 @@ def shape(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
                 by_chip.setdefault(gpu["chip"].lower(), []).append(number)
     head = {column: value for column, value in data.items() if column != "group"}
     return {**head, "rows": rows, "by_name": by_name, "by_pci": by_pci, "by_chip": by_chip}
-
-
-def for_bundle(name: str, text: bytes) -> Any:
-    """What a compiled file says, as plain data for the bundle of an installed package (see `cudadoctor/bundle.py`). A
-    GPU row is stored there as marshal's bytes in place of JSON's text."""
-    data = json.loads(text)
-    if name == "gpus.json":
-        data["rows"] = [marshal.dumps(json.loads(row)) for row in data["rows"]]
-    return data
 
 
 def check(compat: str) -> list[str]:

@@ -9,11 +9,10 @@ odd about it, the shipped data serves, and the matrix's origin says why.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Any, Callable, Optional
-
-from cudadoctor import bundle
 
 from .query import Matrix
 from .sections import REMOVE_IT, SHIPPED, Origin
@@ -160,8 +159,6 @@ def _update(folder: str, shipped: Section) -> tuple[Section, str]:
 
 
 def _json(path: str) -> dict[str, Any]:
-    import json
-
     try:
         found = json.loads(_limited(path))
     except (ValueError, RecursionError):
@@ -197,27 +194,10 @@ def _find() -> Section:
         if index is not None and _fresh(index, compat):
             return _from_json(index, lambda name: _read(os.path.join(beside, name)))
         return _from_toml(compat)
-    if _packaged(_INDEX) is not None:
-        return _from_package
+    index = _package_bytes(_INDEX)
+    if index is not None:
+        return _from_json(index, _package_bytes)
     raise MatrixError("The compatibility data is missing from this installation: install cudadoctor again.")
-
-
-def _from_package(name: str) -> dict[str, Any]:
-    file = _INDEX if name == "meta" else name + ".json"
-    found = _packaged(file)
-    if found is None:
-        raise MatrixError(f"The compatibility data lacks {file}: install cudadoctor again.")
-    return dict(found.get("meta") or {}) if name == "meta" else found
-
-
-def _packaged(name: str) -> Optional[dict[str, Any]]:
-    """What a file of the installed package says; None: there is none. The build has put the same into the bundle, where
-    it is read without json, which takes as long to import as a section to read."""
-    found = bundle.plain_data(f"matrix/{_COMPILED}/{name}")
-    if isinstance(found, dict):
-        return found
-    data = _package_bytes(name)
-    return None if data is None else _parsed(data, name)
 
 
 def _package_bytes(name: str) -> Optional[bytes]:
@@ -243,8 +223,6 @@ def _read(path: str) -> Optional[bytes]:
 
 def _fresh(index: bytes, compat: str) -> bool:
     """Whether the compiled data was made from the TOML as it lies there now."""
-    import json
-
     from .compile import stamp
 
     try:
@@ -267,8 +245,6 @@ def _from_json(index: bytes, read: Callable[[str], Optional[bytes]]) -> Section:
 
 
 def _parsed(data: bytes, name: str, cure: str = "install cudadoctor again") -> dict[str, Any]:
-    import json
-
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

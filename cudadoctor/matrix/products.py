@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Optional
 
 from .sections import Sections, origin
 from .tables import Gpu, GpuMatch
@@ -16,19 +17,6 @@ _CAPABILITY = re.compile(
 )
 # A number that names a product by itself: 4090, A6000, T1000.
 _TELLS = re.compile(r"[a-z]{0,2}\d{3,4}\Z")
-
-
-def _row(stored: str | bytes) -> dict[str, Any]:
-    """A row as `compile.shape` stored it, or `compile.for_bundle`."""
-    if isinstance(stored, bytes):
-        import marshal
-
-        row: dict[str, Any] = marshal.loads(stored)
-        return row
-    import json
-
-    row = json.loads(stored)
-    return row
 
 
 class ProductQuestions(Sections):
@@ -43,7 +31,7 @@ class ProductQuestions(Sections):
 
     def _make_gpu(self, number: int) -> Gpu:
         data = self.raw("gpus")
-        row = _row(data["rows"][number])
+        row = json.loads(data["rows"][number])
         return Gpu(
             row["name"],
             row["class"],
