@@ -16,17 +16,16 @@ import html
 import io
 import re
 import ssl
-import subprocess
 import threading
 import zipfile
 from collections.abc import Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from packaging.requirements import Requirement
 
-from .parts import program
+from .https_proxy import Certificates, HttpsProxy
 from .wheels import LINUX, Wheel, companion_wheel, requirements_of, tiny_wheel, torch_wheel
 
 PYTORCH = "download.pytorch.org"
@@ -46,7 +45,7 @@ class WheelIndex:
         self._pages: dict[str, dict[str, list[Wheel]]] = {SIMPLE: {}}
         self.requests: list[str] = []
         self.broken: dict[str, int] = {}
-        self._certificates = _Certificates(folder)
+        self._certificates = Certificates(folder)
         index = self
 
         class Handler(_Handler):
@@ -227,10 +226,8 @@ class WheelIndex:
         return self._certificates.context(host)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(HttpsProxy):
     _index: WheelIndex
-    _host: str | None = None
 
     def do_GET(self) -> None:
         target = urlsplit(self.path)
@@ -245,72 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
-    def do_CONNECT(self) -> None:
-        host = self.path.split(":")[0]
-        self.send_response(200, "Connection established")
-        self.end_headers()
-        try:
-            secure = self._index.tls(host).wrap_socket(self.connection, server_side=True)
-        except (ssl.SSLError, OSError):  # the client does not trust us: its test will say so
-            self.close_connection = True
-            return
-        # From here on the same connection carries requests to that host.
-        self.connection = secure
-        self.rfile = secure.makefile("rb")
-        self.wfile = secure.makefile("wb", buffering=0)  # type: ignore[assignment]
-        self._host = host
-        self.close_connection = False
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-class _Certificates:
-    """A certificate authority of a day, made with openssl, and a certificate for each host that is asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
-        self._contexts: dict[str, ssl.SSLContext] = {}
-
-    def _openssl(self, *arguments: str) -> None:
-        openssl = program("openssl", "Debian: apt-get install openssl")
-        subprocess.run([openssl, *arguments], cwd=self._folder, check=True, capture_output=True, timeout=60)
-
-    _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-
-    def authority(self) -> Path:
-        path = self._folder / "authority.pem"
-        with self._lock:
-            if not path.exists():
-                usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
-                self._openssl(
-                    "req", "-x509", *self._KEY, "-days", "2", "-subj", "/CN=cudadoctor tests", *usage,
-                    "-keyout", "authority.key", "-out", "authority.pem",
-                )  # fmt: skip
-        return path
-
-    def context(self, host: str) -> ssl.SSLContext:
-        self.authority()
-        with self._lock:
-            if host not in self._contexts:
-                extensions = (
-                    f"subjectAltName=DNS:{host}\nbasicConstraints=critical,CA:FALSE\n"
-                    "keyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\n"
-                    "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
-                )
-                (self._folder / f"{host}.ext").write_text(extensions)
-                self._openssl(
-                    "req", *self._KEY, "-subj", f"/CN={host}", "-keyout", f"{host}.key", "-out", f"{host}.csr"
-                )
-                self._openssl(
-                    "x509", "-req", "-in", f"{host}.csr", "-CA", "authority.pem", "-CAkey", "authority.key",
-                    "-CAcreateserial", "-days", "2", "-extfile", f"{host}.ext", "-out", f"{host}.pem",
-                )  # fmt: skip
-                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                context.load_cert_chain(self._folder / f"{host}.pem", self._folder / f"{host}.key")
-                self._contexts[host] = context
-            return self._contexts[host]
+    def tls(self, host: str) -> ssl.SSLContext:
+        return self._index.tls(host)
 
 
 def _metadata(wheel: Wheel) -> str:

@@ -21,12 +21,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Optional
 from urllib.parse import quote, unquote, urlsplit
 
-from .index import _Certificates, _metadata
+from .https_proxy import Certificates, HttpsProxy
+from .index import _metadata
 from .wheels import Wheel, cuda_of, tiny_wheel, torch_version_py
 
 LISTING = Path(__file__).with_name("upstream_listing.txt")
@@ -236,7 +237,7 @@ class Upstream:
         self.user_agents: set[str] = set()
         self.authorizations: list[tuple[str, str]] = []
         self.ends = threading.Event()
-        self._certificates = _Certificates(folder)
+        self._certificates = Certificates(folder)
         self._folder = folder
         self._wheels: dict[str, bytes] = {}
         upstream = self
@@ -394,10 +395,8 @@ class _Server(ThreadingHTTPServer):
         """A client that hangs up is what these tests are about."""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(HttpsProxy):
     _upstream: Upstream
-    _host: str | None = None
     path_only = ""
 
     def do_GET(self) -> None:
@@ -446,23 +445,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def do_CONNECT(self) -> None:
-        host = self.path.split(":")[0]
-        self.send_response(200, "Connection established")
-        self.end_headers()
-        try:
-            secure = self._upstream.tls(host).wrap_socket(self.connection, server_side=True)
-        except (ssl.SSLError, OSError):  # the client does not trust us: its test will say so
-            self.close_connection = True
-            return
-        self.connection = secure
-        self.rfile = secure.makefile("rb")
-        self.wfile = secure.makefile("wb", buffering=0)  # type: ignore[assignment]
-        self._host = host
-        self.close_connection = False
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+    def tls(self, host: str) -> ssl.SSLContext:
+        return self._upstream.tls(host)
 
 
 # ------------------------------------------------------------------------------------------------------ faults
