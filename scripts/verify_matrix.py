@@ -33,7 +33,7 @@ from cudadoctor.actions.fetch import Fetcher, FetchError  # noqa: E402
 from cudadoctor.actions.pip_index import pip_index  # noqa: E402
 from cudadoctor.actions.remote_wheel import RemoteError, RemoteWheel  # noqa: E402
 from cudadoctor.actions.wheel_contents import UnlikeWheel, WheelContents, read_contents, read_gpu_code  # noqa: E402
-from cudadoctor.matrix import Build, Matrix, TorchRelease, load_matrix, numbers, torch_key  # noqa: E402
+from cudadoctor.matrix import COMPANIONS, Build, Matrix, TorchRelease, load_matrix, numbers, torch_key  # noqa: E402
 from cudadoctor.parse.dist_info import parse_metadata, parse_wheel_name  # noqa: E402
 from cudadoctor.parse.errors import ParseError  # noqa: E402
 from cudadoctor.parse.torch_version import parse_assignments  # noqa: E402
@@ -44,7 +44,6 @@ PAGE = COMPAT / "verification.md"
 SCHEMA = "cudadoctor.verification/1"
 FIRST = (1, 7, 0)
 JSON_PAGE = "application/vnd.pypi.simple.v1+json"
-COMPANIONS = ("torchvision", "torchaudio")
 # What the rows say of the CUDA packages: the ones whose versions matter to a diagnosis.
 PINNED = ("cudnn", "nccl", "nvshmem", "cusparselt", "cuda-runtime", "cuda-toolkit")
 # Platform -> what the markers of requirements ask for: sys_platform, platform_system, platform_machine, os_name.
@@ -56,13 +55,6 @@ MARKERS = {
     "macos-x86_64": ("darwin", "Darwin", "x86_64", "posix"),
 }
 MARKER_NAMES = ("sys_platform", "platform_system", "platform_machine", "os_name")
-UV_PLATFORMS = {
-    "linux-x86_64": "x86_64-manylinux_2_28",
-    "linux-aarch64": "aarch64-manylinux_2_28",
-    "windows-x86_64": "x86_64-pc-windows-msvc",
-    "macos-arm64": "aarch64-apple-darwin",
-    "macos-x86_64": "x86_64-apple-darwin",
-}
 
 
 class Disagreement(NamedTuple):

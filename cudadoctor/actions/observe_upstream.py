@@ -13,6 +13,7 @@ from urllib.parse import urljoin
 from cudadoctor.actions.fetch import Answer, Fetcher, FetchError, within
 from cudadoctor.actions.pip_index import PipIndex, pip_index
 from cudadoctor.actions.remote_wheel import RemoteError, RemoteWheel
+from cudadoctor.matrix import COMPANIONS
 from cudadoctor.matrix.observed import (
     ListedWheel,
     Observed,
@@ -46,7 +47,6 @@ Section = Callable[[str], dict[str, Any]]
 
 _JSON_FIRST = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _HTML = "text/html"
-_COMPANIONS = ("torchvision", "torchaudio")
 # Of so many candidates METADATA is read to find the companion of a release.
 _CANDIDATES = 6
 # Of so many branches the newest driver is asked for its CUDA version.
@@ -148,7 +148,7 @@ class _Torch:
                 "name another with --index-url"
             )
         fresh = new_releases(self._torch, [file.listed for file in default])
-        companions = {name: self._project(name) or [] for name in _COMPANIONS} if fresh else {}
+        companions = {name: self._project(name) or [] for name in COMPANIONS} if fresh else {}
         days = {file.listed.wheel.release: file.listed.day for file in default if file.listed.day}
         facts = {version: self._facts(version, default, pages, companions, days) for version in fresh}
         return Observed(
@@ -228,7 +228,7 @@ class _Torch:
                 for platform, file in _one_a_platform(own, version).items():
                     if platform.startswith("linux") and variant != "cpu" and (variant, platform) not in read:
                         read[variant, platform] = _own_archs(self._wheel(file))
-        chosen = {name: self._companion(version, companions.get(name, ()), days) for name in _COMPANIONS}
+        chosen = {name: self._companion(version, companions.get(name, ()), days) for name in COMPANIONS}
         found = {name: release for name, release in chosen.items() if release}
         triton = next((item.specifier for item in metadata.requirements if item.name == "triton"), None)
         untagged = tuple(name for name in found if not self._tagged(version, name, found[name], pages))

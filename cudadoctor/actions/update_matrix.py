@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from typing import Any, Callable, Optional
 
 from cudadoctor.matrix.load import (
+    INDEX,
     UPDATE_FOLDER,
     UPDATE_FORMAT,
     UPDATED_SECTIONS,
@@ -28,7 +29,6 @@ from cudadoctor.matrix.outcome import NOTHING, REFUSED, REMOVED, UP_TO_DATE, UPD
 
 Section = Callable[[str], dict[str, Any]]
 
-_INDEX = "index.json"
 # Another update may still be writing into a folder that no index names yet.
 _LEFT_ALONE_SECONDS = 3600
 
@@ -131,7 +131,7 @@ def write(
         }
         new = os.path.join(place, f"{name}.new")
         _write(new, json.dumps(index, indent=1).encode("ascii") + b"\n")
-        os.replace(new, os.path.join(place, _INDEX))
+        os.replace(new, os.path.join(place, INDEX))
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
         raise UpdateError(f"cannot write {place!r}: {error.strerror or error}") from None
@@ -150,7 +150,7 @@ def _sweep(place: str, current: str) -> None:
     import shutil
 
     try:
-        entries = [entry for entry in os.scandir(place) if entry.name not in (current, _INDEX)]
+        entries = [entry for entry in os.scandir(place) if entry.name not in (current, INDEX)]
     except OSError:
         return
     for entry in entries:
@@ -170,7 +170,7 @@ def remove(cache: Optional[str]) -> Outcome:
     import shutil
 
     place = folder()
-    index = os.path.join(place, _INDEX)
+    index = os.path.join(place, INDEX)
     there = os.path.lexists(place)
     try:
         for path in (index, place):  # the index first: from there on only the shipped data counts

@@ -55,7 +55,7 @@ def options_of(wish: Wish, matrix: Matrix) -> Options:
         if name in COMPANIONS:
             companions.append(wanted)
         elif name != "torch":
-            if not matrix.pins(name) and _framework(matrix, name) is None:
+            if not matrix.pins(name) and matrix.framework(name) is None:
                 raise InputError(
                     f"--with: it is not known which torch or CUDA {text!r} goes with; known are "
                     f"{', '.join(COMPANIONS)} and packages that are tied to a torch release, such as vllm"
@@ -86,12 +86,6 @@ def _package(text: str) -> tuple[str, str, str]:
     name = name.lower().replace("_", "-").replace(".", "-")
     extras = checked[checked.index("[") : checked.index("]") + 1] if "[" in checked else ""
     return name, extras, name + extras + specifier
-
-
-def _framework(matrix: Matrix, name: str) -> Optional[object]:
-    """What is known of a package that is bound to CUDA, not to torch."""
-    find = getattr(matrix, "framework", None)
-    return None if find is None else find(name)
 
 
 def planned_machine(wish: Wish, matrix: Matrix) -> tuple[Need, Facts]:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
     from cudadoctor.matrix import Build
 
-# What is built beside torch, in versions of its own and for the same variants.
-COMPANIONS = ("torchvision", "torchaudio")
-
 CUDA = "cuda"
 CPU = "cpu"
 ROCM = "rocm"

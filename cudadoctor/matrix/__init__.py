@@ -33,9 +33,11 @@ from .tables import (
     Variant,
     Verdict,
 )
+from .torch_builds import COMPANIONS
 from .versions import capability, cuda_of_variant, numbers, torch_key, variant_of_cuda
 
 __all__ = [
+    "COMPANIONS",
     "Architecture",
     "BaseImage",
     "Branch",

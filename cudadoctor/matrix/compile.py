@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from .load import INDEX
 from .names import key, words
 
 # Section -> the files it is made of: one TOML file of that name, or all files of that folder.
@@ -33,7 +34,6 @@ SECTIONS = (
     "conda_forge",
     "images",
 )
-INDEX = "index.json"
 
 
 def load_toml(path: str) -> dict[str, Any]:

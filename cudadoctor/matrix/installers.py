@@ -12,8 +12,6 @@ from .sections import origin
 from .tables import Verdict
 from .versions import numbers, torch_key
 
-_SUBDIRS = {"linux-x86_64": "linux-64", "linux-aarch64": "linux-aarch64", "windows-x86_64": "win-64"}
-
 
 class CondaBuild(NamedTuple):
     """One CUDA build of PyTorch on conda-forge."""
@@ -41,11 +39,6 @@ class CondaBuild(NamedTuple):
     source: str
     """Source of its GPU list."""
     checked: str
-
-    @property
-    def subdir(self) -> str:
-        """conda's name for the platform: "linux-64"."""
-        return _SUBDIRS[self.platform]
 
     @property
     def build(self) -> str:

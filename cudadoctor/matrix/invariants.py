@@ -15,6 +15,7 @@ from cudadoctor.parse.versions import satisfies
 from .query import Matrix
 from .schema import GPU_COLUMNS, TABLES, check_file, check_rows
 from .tables import MatrixError, Pin
+from .torch_builds import COMPANIONS
 from .versions import Numbers, numbers, target, torch_key
 
 # The user's own update adds its day: 2026.11.0+20261205.
@@ -339,7 +340,7 @@ def _torch_releases(matrix: Matrix) -> Iterator[str]:
         ways = [(build.variant, build.platform) for build in builds]
         for way in sorted({way for way in ways if ways.count(way) > 1}):
             yield f"{name}: the build {' for '.join(way)} stands more than once"
-        for package in ("torchvision", "torchaudio"):
+        for package in COMPANIONS:
             if package not in release.companions:
                 yield f"{name}: has no {package}"
         for package in release.companions_untagged:
@@ -351,7 +352,7 @@ def _torch_releases(matrix: Matrix) -> Iterator[str]:
 def _companions(matrix: Matrix) -> Iterator[str]:
     """A newer torch never has an older companion, and one that is pinned exactly belongs to one torch only."""
     rows = list(reversed(matrix.torch_releases()))
-    for package in ("torchvision", "torchaudio"):
+    for package in COMPANIONS:
         for older, newer in zip(rows, rows[1:]):
             have, had = newer.companions.get(package), older.companions.get(package)
             if have is None or had is None:
@@ -430,7 +431,7 @@ def _packages(matrix: Matrix) -> Iterator[str]:
                 yield f"{framework.name}: {found} has no row among the architectures"
         for pin in pins:
             yield from _pin(matrix, pin)
-    known = {framework.name for framework in matrix.frameworks()} | {"torchvision", "torchaudio"}
+    known = {framework.name for framework in matrix.frameworks()} | set(COMPANIONS)
     for table in ("rule", "pin", "release"):
         seen: dict[str, list[str]] = {}
         for row in data[table]:

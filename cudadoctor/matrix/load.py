@@ -24,7 +24,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _COMPILED = "compiled"
 # The compiled data of an editable install lies beside the TOML, not in the package, so that no wheel picks it up stale.
 _BESIDE = ".compiled"
-_INDEX = "index.json"
+# The list of compiled sections, also of an update: written last, so that it vouches for the rest.
+INDEX = "index.json"
 
 # The folder of the user's own data; empty or "shipped": only what came with cudadoctor counts.
 DATA_VARIABLE = "CUDADOCTOR_DATA"
@@ -88,7 +89,7 @@ def _with_update(shipped: Section) -> Matrix:
         return Matrix(shipped)
     named = folder
     folder = os.path.join(folder, UPDATE_FOLDER)
-    index = os.path.join(folder, _INDEX)
+    index = os.path.join(folder, INDEX)
     try:
         owner = os.stat(index).st_uid
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -127,7 +128,7 @@ def _update(folder: str, shipped: Section) -> tuple[Section, str]:
     shall not rest on half of it."""
     import zlib
 
-    index = _json(os.path.join(folder, _INDEX))
+    index = _json(os.path.join(folder, INDEX))
     if index.get("format") != UPDATE_FORMAT:
         raise _NotTaken("its layout is one that this cudadoctor does not read")
     meta = shipped("meta")
@@ -190,11 +191,11 @@ def _find() -> Section:
     # Before the package's own: in a checkout that would be left from some build, and nothing says how old it is.
     if os.path.isfile(os.path.join(compat, "meta.toml")):
         beside = os.path.join(compat, _BESIDE)
-        index = _read(os.path.join(beside, _INDEX))
+        index = _read(os.path.join(beside, INDEX))
         if index is not None and _fresh(index, compat):
             return _from_json(index, lambda name: _read(os.path.join(beside, name)))
         return _from_toml(compat)
-    index = _package_bytes(_INDEX)
+    index = _package_bytes(INDEX)
     if index is not None:
         return _from_json(index, _package_bytes)
     raise MatrixError("The compatibility data is missing from this installation: install cudadoctor again.")
@@ -235,7 +236,7 @@ def _fresh(index: bytes, compat: str) -> bool:
 def _from_json(index: bytes, read: Callable[[str], Optional[bytes]]) -> Section:
     def section(name: str) -> dict[str, Any]:
         if name == "meta":
-            return dict(_parsed(index, _INDEX).get("meta") or {})
+            return dict(_parsed(index, INDEX).get("meta") or {})
         data = read(name + ".json")
         if data is None:
             raise MatrixError(f"The compatibility data lacks {name}.json: install cudadoctor again.")

@@ -10,6 +10,9 @@ from .sections import Sections, origin
 from .tables import Build, TorchRelease, Variant
 from .versions import cuda_of_variant, numbers, torch_key
 
+# What is built beside torch, in versions of its own and for the same variants.
+COMPANIONS = ("torchvision", "torchaudio")
+
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 # Platforms whose CPU wheels on PyTorch's index carry "+cpu".

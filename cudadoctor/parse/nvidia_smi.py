@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from cudadoctor.model.record import NamedTuple
 
@@ -159,6 +160,22 @@ class SmiGpu(NamedTuple):
         """Whether the driver could not answer for this GPU (ERR! in its name, temperature, power or memory)."""
         fields = (self.name, self.temperature, self.power_watts, self.memory_used_mib, self.display_active)
         return any(field.state == UNKNOWN and field.text != "" for field in fields)
+
+
+def gpu_entry(index: int, name: str | None) -> dict[str, Any]:
+    """An entry of the fact `smi.gpus` of which no more than this is known yet."""
+    return {
+        "index": index,
+        "name": name,
+        "truncated": False,
+        "address": None,
+        "memory_total": None,
+        "memory_used": None,
+        "compute_capability": None,
+        "mig": None,
+        "driver_model": None,
+        "lost": False,
+    }
 
 
 class SmiTable(NamedTuple):

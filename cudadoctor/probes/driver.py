@@ -462,21 +462,6 @@ def _bytes(cell: Cell) -> Optional[int]:
     return None if mib is None else mib * MIB
 
 
-def _row(index: int, name: Optional[str]) -> dict[str, Any]:
-    return {
-        "index": index,
-        "name": name,
-        "truncated": False,
-        "address": None,
-        "memory_total": None,
-        "memory_used": None,
-        "compute_capability": None,
-        "mig": None,
-        "driver_model": None,
-        "lost": False,
-    }
-
-
 def _bus(text: Optional[str]) -> Optional[str]:
     if text is None:
         return None
@@ -487,7 +472,9 @@ def _bus(text: Optional[str]) -> Optional[str]:
 
 
 def _table_row(gpu: SmiGpu) -> dict[str, Any]:
-    row = _row(gpu.gpu, gpu.name.value)
+    from cudadoctor.parse.nvidia_smi import gpu_entry
+
+    row = gpu_entry(gpu.gpu, gpu.name.value)
     row["truncated"] = gpu.name_is_cut
     row["address"] = _bus(gpu.bus_id.value)
     row["memory_total"] = _bytes(gpu.memory_total_mib)
@@ -522,7 +509,7 @@ def _rows_by_index(facts: Mapping[str, Fact[Any]]) -> dict[int, dict[str, Any]]:
 
 
 def _take_query(text: str, columns: tuple[str, ...], facts: dict[str, Fact[Any]]) -> bool:
-    from cudadoctor.parse.nvidia_smi import parse_csv
+    from cudadoctor.parse.nvidia_smi import gpu_entry, parse_csv
 
     try:
         table = parse_csv(text, columns)
@@ -534,7 +521,7 @@ def _take_query(text: str, columns: tuple[str, ...], facts: dict[str, Fact[Any]]
         if index is None:
             continue
         name = cells["name"]
-        row = rows.setdefault(index, _row(index, None))
+        row = rows.setdefault(index, gpu_entry(index, None))
         if name.value is not None:
             row["name"], row["truncated"] = name.value, False
         row["lost"] = row["lost"] or "is lost" in name.text
@@ -555,18 +542,18 @@ def _take_query(text: str, columns: tuple[str, ...], facts: dict[str, Fact[Any]]
 
 
 def _take_list(text: str, facts: dict[str, Fact[Any]]) -> None:
-    from cudadoctor.parse.nvidia_smi import GPU_LOST, find_failures, parse_list
+    from cudadoctor.parse.nvidia_smi import GPU_LOST, find_failures, gpu_entry, parse_list
 
     rows = _rows_by_index(facts)
     for gpu in parse_list(text):
-        row = rows.setdefault(gpu.gpu, _row(gpu.gpu, None))
+        row = rows.setdefault(gpu.gpu, gpu_entry(gpu.gpu, None))
         row["name"], row["truncated"] = gpu.name, False
         if gpu.mig:
             row["mig"] = True
     for failure in find_failures(text):
         # "Unable to determine the product name for gpu 1: GPU is lost"
         if failure.kind == GPU_LOST and failure.gpu is not None and failure.gpu.isdigit():
-            rows.setdefault(int(failure.gpu), _row(int(failure.gpu), None))["lost"] = True
+            rows.setdefault(int(failure.gpu), gpu_entry(int(failure.gpu), None))["lost"] = True
     if rows:
         facts["smi.gpus"] = known([rows[index] for index in sorted(rows)], SMI)
 

@@ -6,7 +6,7 @@ examined machine (`case.derived(resolution)`).
 
 from __future__ import annotations
 
-from cudadoctor.derive.wheel import COMPANIONS
+from cudadoctor.matrix import COMPANIONS
 from cudadoctor.resolve.choose import resolve
 from cudadoctor.resolve.drivers import bounds, fitting_branch
 from cudadoctor.resolve.facts import need, resolution

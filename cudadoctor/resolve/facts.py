@@ -10,8 +10,8 @@ from cudadoctor.derive import gpus as gpu_questions
 from cudadoctor.derive.case import Case
 from cudadoctor.derive.left_out import within_reach
 from cudadoctor.derive.surroundings import on_jetson
-from cudadoctor.derive.wheel import COMPANIONS, MISSING, UNCLEAR, platform_key, required_torch, torch_build
-from cudadoctor.matrix import numbers
+from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, required_torch, torch_build
+from cudadoctor.matrix import COMPANIONS, numbers
 from cudadoctor.parse.versions import is_plain, satisfies, split_local
 from cudadoctor.resolve.choose import resolve
 from cudadoctor.resolve.need import (

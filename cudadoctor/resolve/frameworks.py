@@ -29,8 +29,7 @@ from cudadoctor.resolve.need import (
     Objection,
 )
 
-# How a framework is tied to torch.
-NOT_TIED = "none"
+# How a framework is tied to torch: any release will do.
 ANY = "any"
 
 

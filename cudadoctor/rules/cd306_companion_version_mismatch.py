@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.wheel import (
-    COMPANIONS,
     CPU,
     CUDA,
     ROCM,
@@ -30,6 +29,7 @@ from cudadoctor.derive.wheel import (
     required_torch,
     torch_build,
 )
+from cudadoctor.matrix import COMPANIONS
 from cudadoctor.parse.versions import is_plain, satisfies, split_local
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.companions import remedy_for

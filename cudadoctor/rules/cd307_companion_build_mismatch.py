@@ -20,7 +20,8 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from cudadoctor.derive.wheel import COMPANIONS, CPU, CUDA, torch_build
+from cudadoctor.derive.wheel import CPU, CUDA, torch_build
+from cudadoctor.matrix import COMPANIONS
 from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.versions import cuda_from_tag
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Rule

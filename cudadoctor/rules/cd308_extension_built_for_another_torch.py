@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cudadoctor.derive.wheel import COMPANIONS, CPU, CUDA, required_torch, torch_build
-from cudadoctor.matrix import numbers
+from cudadoctor.derive.wheel import CPU, CUDA, required_torch, torch_build
+from cudadoctor.matrix import COMPANIONS, numbers
 from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule

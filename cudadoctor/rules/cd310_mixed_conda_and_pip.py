@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cudadoctor.derive.wheel import COMPANIONS
+from cudadoctor.matrix import COMPANIONS
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(

@@ -21,9 +21,7 @@ from cudadoctor.plan.remedies.packages import uninstall_package
 from cudadoctor.plan.remedies.python import preparations, use_python, where
 from cudadoctor.plan.remedies.separate import one_environment_each
 from cudadoctor.resolve import COMPANIONS, Choice, Framework, Resolution
-
-BY_DRIVER = "driver"
-BY_PYTHON = "python"
+from cudadoctor.resolve.need import BY_DRIVER, BY_PYTHON
 
 
 def install_torch(context: Context, torch: str = "", variant: str = "", keep: bool = True) -> list[Draft]:

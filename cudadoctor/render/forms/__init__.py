@@ -16,6 +16,12 @@ def heading(view: FixView, *more: str) -> list[str]:
     return [f"# {line}" for text in (view.verdict, *more) if text for line in wrap(clean(text), 78)]
 
 
+def minors(first: str, last: str) -> str:
+    """The specifier of the Pythons from `first` to `last`, both minors: ">=3.10,<3.15"."""
+    major, _, minor = last.partition(".")
+    return f">={first},<{major}.{int(minor) + 1}"
+
+
 def table_entry(extra: str) -> str:
     """A requirement as pixi and Poetry write it: `jax = { version = "==0.12.0", extras = ["cuda12"] }`."""
     found = re.match(r"([^\[<>=!~]+)(?:\[([^\]]*)\])?(.*)", extra)

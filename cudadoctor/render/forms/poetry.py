@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudadoctor.render.forms import heading, table_entry
+from cudadoctor.render.forms import heading, minors, table_entry
 from cudadoctor.render.plan import FixView
 
 
@@ -15,12 +15,11 @@ def lines(view: FixView) -> Iterator[str]:
         return
     yield from heading(view, "For a project of your own take over the dependencies and the source.")
     name = f"pytorch-{recipe.choice.variant}"
-    major, _, minor = recipe.python.partition(".")
     yield "[tool.poetry]"
     yield "package-mode = false"
     yield ""
     yield "[tool.poetry.dependencies]"
-    yield f'python = ">={recipe.python},<{major}.{int(minor) + 1}"'
+    yield f'python = "{minors(recipe.python, recipe.python)}"'
     for pin in recipe.pins:
         package, _, version = pin.partition("==")
         yield f'{package} = {{ version = "=={version}", source = "{name}" }}'

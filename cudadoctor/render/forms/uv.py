@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudadoctor.plan.recipe import Recipe
-from cudadoctor.render.forms import heading
+from cudadoctor.render.forms import heading, minors
 from cudadoctor.render.plan import FixView
 
 
@@ -51,8 +51,6 @@ def _pythons(recipe: Recipe) -> str:
     """The Pythons that the choice has wheels for, or the one that was asked for. What else was asked for may be for
     fewer: then it is one too."""
     if recipe.is_python_given or recipe.extras:
-        major, _, minor = recipe.python.partition(".")
-        return f">={recipe.python},<{major}.{int(minor) + 1}"
+        return minors(recipe.python, recipe.python)
     plain = [python for python in recipe.choice.pythons if not python.endswith("t")]
-    major, _, last = plain[-1].partition(".")
-    return f">={plain[0]},<{major}.{int(last) + 1}"
+    return minors(plain[0], plain[-1])

@@ -9,6 +9,7 @@ from typing import Any
 from cudadoctor.matrix import Matrix
 from cudadoctor.parse.collect_env import CollectEnv, parse_collect_env
 from cudadoctor.parse.markers import normalise_name
+from cudadoctor.parse.nvidia_smi import gpu_entry
 from cudadoctor.parse.versions import is_driver_version, split_local
 from cudadoctor.reports.blocks import REPORT, Block, Claim
 from cudadoctor.reports.text import Text
@@ -144,21 +145,7 @@ class _Claims:
         driver = self._found.value("Nvidia driver version")
         if driver and is_driver_version(driver):
             yield self._claim("driver.smi_version", driver, "Nvidia driver version")
-        gpus = [
-            {
-                "index": number,
-                "name": name,
-                "truncated": False,
-                "address": None,
-                "memory_total": None,
-                "memory_used": None,
-                "compute_capability": None,
-                "mig": None,
-                "driver_model": None,
-                "lost": False,
-            }
-            for number, name in self._found.gpus
-        ]
+        gpus = [gpu_entry(number, name) for number, name in self._found.gpus]
         if gpus:
             yield self._claim("smi.gpus", gpus, f"GPU {self._found.gpus[0][0]}:")
 
