@@ -254,6 +254,7 @@ CATALOGUE: dict[str, FactSpec] = {
     ),
     "torch.platform_tag": FactSpec("str", "platform tag of the installed wheel, as manylinux_2_28_x86_64"),
     "torch.cudnn": FactSpec("str", "version of the cuDNN package beside it"),
+    "torch.cuda_available": FactSpec("bool", "what torch.cuda.is_available() gave, where a report says it"),
     # -- libraries ------------------------------------------------------------------------------------------------
     "libraries.search_path": FactSpec(
         "list[str]", "folders of LD_LIBRARY_PATH (on Windows: of PATH that hold CUDA libraries)"
