@@ -12,13 +12,7 @@ from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.parse.dist_info import DirectUrl, Requirement, parse_direct_url, parse_metadata, parse_wheel_name
-from cudadoctor.parse.errors import ParseError
-from cudadoctor.parse.markers import evaluate
-from cudadoctor.parse.torch_version import parse_torch_version
-from cudadoctor.parse.versions import cuda_from_tag, split_local
-from cudadoctor.probes.api import EVERYWHERE, Probe
-from cudadoctor.probes.cuda_packages import (
+from cudadoctor.parse.cuda_packages import (
     COMPANIONS,
     EXTENSIONS,
     NAMES,
@@ -26,6 +20,12 @@ from cudadoctor.probes.cuda_packages import (
     TORCH,
     WITH_REQUIREMENTS,
 )
+from cudadoctor.parse.dist_info import DirectUrl, Requirement, parse_direct_url, parse_metadata, parse_wheel_name
+from cudadoctor.parse.errors import ParseError
+from cudadoctor.parse.markers import evaluate
+from cudadoctor.parse.torch_version import parse_torch_version
+from cudadoctor.parse.versions import cuda_from_tag, split_local
+from cudadoctor.probes.api import EVERYWHERE, Probe
 from cudadoctor.probes.paths import paths
 from cudadoctor.probes.patient import patient
 from cudadoctor.probes.site_packages import Installed, SitePackages, site_packages

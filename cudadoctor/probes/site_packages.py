@@ -8,8 +8,8 @@ from typing import Optional
 from cudadoctor.model.fact import Fact, known, unknown
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.conda_meta import CondaPackage, parse_conda_meta_name
+from cudadoctor.parse.cuda_packages import CONDA_TO_PYPI, matters, matters_in_conda
 from cudadoctor.parse.dist_info import Distribution, normalise_name, parse_dist_info_name
-from cudadoctor.probes.cuda_packages import CONDA_TO_PYPI, matters, matters_in_conda
 from cudadoctor.probes.paths import names_in, paths
 from cudadoctor.probes.patient import patient
 from cudadoctor.system.port import System

@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.conda_meta import CondaPackage
+from cudadoctor.parse.cuda_packages import TORCH
 from cudadoctor.parse.dist_info import parse_direct_url
 from cudadoctor.parse.elf import elf_archs, section
 from cudadoctor.parse.errors import ParseError
@@ -15,7 +16,6 @@ from cudadoctor.parse.fatbin import FatbinArchs, find_arch_string
 from cudadoctor.parse.pe import pe_archs
 from cudadoctor.parse.torch_version import TorchVersion, parse_torch_version
 from cudadoctor.probes.api import EVERYWHERE, Probe
-from cudadoctor.probes.cuda_packages import TORCH
 from cudadoctor.probes.paths import Paths, names_in, paths
 from cudadoctor.probes.site_packages import Installed, SitePackages, site_packages
 from cudadoctor.probes.torch_libraries import library_folders, missing_libraries

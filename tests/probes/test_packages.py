@@ -11,7 +11,7 @@ import pytest
 from bench.parts import clean_environ
 from bench.wheels import companion_wheel, tiny_wheel, torch_wheel
 
-from cudadoctor.probes.cuda_packages import NAMES, matters
+from cudadoctor.parse.cuda_packages import NAMES, matters
 from cudadoctor.probes.packages import PROBE
 from cudadoctor.system.live import LiveSystem
 from cudadoctor.system.replay import ReplaySystem
