@@ -23,12 +23,14 @@ LONGEST = 100_000
 
 
 class Text:
-    """One pasted text. Lines count from 0 here; `number(i)` is what a person calls line i."""
+    """One pasted text. Lines count from 0 here; `number(i)` is what a person calls line i; `whole` is all of it, with
+    one line feed a line."""
 
     def __init__(self, name: str, content: bytes | str) -> None:
         self.name = name
         text = decode(content) if isinstance(content, bytes) else content.lstrip("\ufeff")
-        self._raw = plain_lines(text).split("\n")
+        self.whole = plain_lines(text)
+        self._raw = self.whole.split("\n")
         self._clean: dict[int, str] = {}
 
     def __len__(self) -> int:
@@ -54,6 +56,8 @@ class Text:
             yield index, self[index]
 
 
+# What word processors and web pages write for a plain blank or quotation mark.
+PLAIN = {0xA0: " ", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
 # Colours whose escape character a web form has dropped. A list index such as [0] is none: it has no m behind it.
 _LOST_ESCAPE = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3})*)?m(?![\w\]])|\[(?:0|1|4|7|3\d|9\d)(?:;\d{1,3})*m")
 _TAG = re.compile(r"</?(?:details|summary|pre|code|p|div|span|b|i|em|strong|table|tbody|tr|td|br)\b[^<>]{0,200}>", re.I)
@@ -91,7 +95,8 @@ def clean(raw: str) -> str:
         line = _TAG.sub("", line)
     if line[:1] in "\x01\x02" and line[:1]:
         line = _DOCKER_HEADER.sub("", line)
-    line = line.replace("\u00a0", " ")
+    if not line.isascii():
+        line = line.translate(PLAIN)
     line = _unquoted(line)
     stripped = line.lstrip()
     if stripped.startswith('"') and stripped.rstrip().endswith(('\\n"', '\\n",', '|"', '|",')):

@@ -1,7 +1,11 @@
 """Where in a text a reader may find something: many short literals looked for in one pass.
 
 A reader's triggers are lower-case texts, one of which stands in the first line of everything that it reads. A text is
-gone through once for the triggers of all readers, so that twenty readers cost little more than one.
+gone through once for the triggers of all readers, so that forty readers cost little more than one.
+
+How it stays quick: of each trigger four letters are looked for, those that begin with its rarest one, so that most
+letters of a text are passed over without a look. Lines that differ in nothing but numbers, as those of a log do, are
+looked at once. Hence a digit in a trigger stands for any digit.
 """
 
 from __future__ import annotations
@@ -9,60 +13,112 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from cudadoctor.reports.text import LONGEST, Text
+from cudadoctor.reports.text import LONGEST, PLAIN, Text, clean
+
+# Letters of logs and reports from the most frequent to the rarest; what is not among them is rarer still.
+_BY_FREQUENCY = " e0tainosrlcdumpfhg./-_y:bv=,w|[]()kx"
+# Words that stand in every other line of a report about GPUs: to begin a look-up within them saves nothing.
+_EVERYWHERE = b"nvidia cuda torch python version error memory driver library available"
+_GRAM = 4
+_MOST_REMEMBERED = 50_000
+
+_FOLDED = bytes.maketrans(b"0123456789", b"0" * 10)
 
 
 class Triggers:
     """The triggers of several owners, by the owner's name."""
 
     def __init__(self, by_owner: Mapping[str, Iterable[str]]) -> None:
-        owners: dict[str, list[str]] = {}
+        owners: dict[bytes, list[str]] = {}
         for owner, triggers in by_owner.items():
             for trigger in triggers:
-                owners.setdefault(trigger, []).append(owner)
-        self._owners = owners
-        self._any = re.compile(_alternation(owners)) if owners else None
+                of_trigger = owners.setdefault(_folded(trigger), [])
+                if owner not in of_trigger:
+                    of_trigger.append(owner)
+        # Gram -> the triggers that are looked for by it: (trigger, place of the gram in it, owners).
+        self._by_gram: dict[bytes, list[tuple[bytes, int, tuple[str, ...]]]] = {}
+        for trigger, names in owners.items():
+            place = _rarest(trigger)
+            self._by_gram.setdefault(trigger[place : place + _GRAM], []).append((trigger, place, tuple(names)))
+        self._lengths = sorted({len(gram) for gram in self._by_gram}, reverse=True)
+        self._any = re.compile(_alternation(self._by_gram), re.DOTALL) if owners else None
 
     def find(self, text: Text) -> dict[str, list[int]]:
         """Owner -> the lines (from 0) in which one of its triggers stands, in order."""
         found: dict[str, list[int]] = {}
         if self._any is None:
             return found
-        search = self._any.search
-        seen: dict[str, tuple[str, ...]] = {}  # logs repeat themselves
-        for index in range(len(text)):
-            raw = text.raw(index)
-            if len(raw) < 3:
-                continue
-            line = raw[:LONGEST].lower()
+        lines = _folded(text.whole).split(b"\n")
+        wrapped = "\x1b" in text.whole or "&" in text.whole
+        seen: dict[bytes, tuple[str, ...]] = {}  # logs repeat themselves
+        for index, line in enumerate(lines):
             owners = seen.get(line)
             if owners is None:
-                match = search(line)
-                owners = () if match is None else self._owners_of(line, match.start())
-                if len(seen) < 50_000 and len(line) < 500:
+                looked_at = line[:LONGEST] if len(line) > LONGEST else line
+                if wrapped and (b"\x1b" in looked_at or b"&" in looked_at):
+                    looked_at = _folded(clean(text.raw(index)))
+                owners = self._owners_of(looked_at)
+                if len(seen) < _MOST_REMEMBERED and len(line) < 500:
                     seen[line] = owners
             for owner in owners:
                 found.setdefault(owner, []).append(index)
         return found
 
-    def _owners_of(self, line: str, start: int) -> tuple[str, ...]:
-        rest = line[start:]
-        return tuple(dict.fromkeys(o for trigger, owners in self._owners.items() if trigger in rest for o in owners))
+    def _owners_of(self, line: bytes) -> tuple[str, ...]:
+        assert self._any is not None
+        search = self._any.search
+        match = search(line)
+        if match is None:
+            return ()
+        found: dict[str, None] = {}
+        while match is not None:
+            start = match.start()
+            for length in self._lengths:
+                for trigger, place, owners in self._by_gram.get(line[start : start + length], ()):
+                    if start >= place and line.startswith(trigger, start - place):
+                        found.update(dict.fromkeys(owners))
+            match = search(line, start + 1)
+        return tuple(found)
 
 
-def _alternation(literals: Iterable[str]) -> str:
+def _folded(text: str) -> bytes:
+    """The text in lower case, with one digit for all."""
+    if not text.isascii():
+        for code, plain in PLAIN.items():
+            text = text.replace(chr(code), plain)
+    return text.lower().encode("utf-8", "replace").translate(_FOLDED)
+
+
+_FREQUENCY = {letter: len(_BY_FREQUENCY) - rank for rank, letter in enumerate(_BY_FREQUENCY.encode())}
+
+
+def _rarest(trigger: bytes) -> int:
+    """The place in the trigger from which on a text is searched for it."""
+    letters = [_FREQUENCY.get(letter, 0) for letter in trigger]
+    best, lowest = 0, 1000
+    for place in range(max(1, len(trigger) - _GRAM + 1)):
+        # The first letter decides how often a look is taken at all, the others how often it is in vain.
+        cost = 5 * letters[place] + sum(letters[place + 1 : place + _GRAM])
+        if trigger[place : place + _GRAM] in _EVERYWHERE:
+            cost += 60
+        if cost < lowest:
+            best, lowest = place, cost
+    return best
+
+
+def _alternation(literals: Iterable[bytes]) -> bytes:
     """A pattern for any of the literals, common beginnings shared: much faster than a plain list of them."""
-    tree: dict[str, dict[str, object]] = {}
+    tree: dict[int, dict[int, object]] = {}
     for literal in literals:
         node = tree
         for letter in literal:
             node = node.setdefault(letter, {})  # type: ignore[assignment]
-        node[""] = {}
+        node[-1] = {}
     return _pattern(tree)
 
 
-def _pattern(node: Mapping[str, object]) -> str:
-    if "" in node:
-        return ""
-    parts = [re.escape(letter) + _pattern(below) for letter, below in sorted(node.items())]  # type: ignore[arg-type]
-    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+def _pattern(node: Mapping[int, object]) -> bytes:
+    if -1 in node:
+        return b""
+    parts = [re.escape(bytes([letter])) + _pattern(below) for letter, below in sorted(node.items())]  # type: ignore[arg-type]
+    return parts[0] if len(parts) == 1 else b"(?:" + b"|".join(parts) + b")"

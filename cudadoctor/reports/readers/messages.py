@@ -30,7 +30,7 @@ def triggers(matrix: Matrix) -> tuple[str, ...]:
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
-    rows = [(message, _compiled(message.pattern)) for message in matrix.messages()]
+    rows = matrix.messages()
     seen: set[str] = set()
     found: dict[str, Block] = {}
     looked_at = 0
@@ -41,8 +41,8 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         seen.add(line)
         looked_at += 1
         lowered = line.lower()
-        fitting = [(message, pattern) for message, pattern in rows if message.anchor in lowered]
-        for message, pattern in fitting:
+        for message in [row for row in rows if row.anchor in lowered]:
+            pattern = _compiled(message.pattern)
             match, last = pattern.search(line), hit
             if match is None:
                 window = [part.strip() for _, part in text.lines(hit, hit + _WRAPPED_OVER)]
