@@ -37,9 +37,9 @@ class Triggers:
                     of_trigger.append(owner)
         # Gram -> the triggers that are looked for by it: (trigger, place of the gram in it, owners).
         self._by_gram: dict[bytes, list[tuple[bytes, int, tuple[str, ...]]]] = {}
-        for trigger, names in owners.items():
-            place = _rarest(trigger)
-            self._by_gram.setdefault(trigger[place : place + _GRAM], []).append((trigger, place, tuple(names)))
+        for literal, names in owners.items():
+            place = _rarest(literal)
+            self._by_gram.setdefault(literal[place : place + _GRAM], []).append((literal, place, tuple(names)))
         self._lengths = sorted({len(gram) for gram in self._by_gram}, reverse=True)
         self._any = re.compile(_alternation(self._by_gram), re.DOTALL) if owners else None
 
