@@ -32,6 +32,7 @@ from .tables import (
     TorchRelease,
     Variant,
     Verdict,
+    Xid,
 )
 from .torch_builds import COMPANIONS
 from .versions import capability, cuda_of_variant, numbers, torch_key, variant_of_cuda
@@ -64,6 +65,7 @@ __all__ = [
     "TorchRelease",
     "Variant",
     "Verdict",
+    "Xid",
     "capability",
     "cuda_of_variant",
     "load_matrix",

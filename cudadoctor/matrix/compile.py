@@ -31,6 +31,7 @@ SECTIONS = (
     "libraries",
     "frameworks",
     "messages",
+    "xid",
     "conda_forge",
     "images",
 )

@@ -484,6 +484,30 @@ def _compilers(matrix: Matrix) -> Iterator[str]:
             yield f"host compilers of {row['cuda']}: the oldest MSVC is newer than the newest"
 
 
+def _xids(matrix: Matrix) -> Iterator[str]:
+    """Each number once, in order, with an action that is explained; only what is grave says that a GPU is unfit."""
+    data = matrix.raw("xid")
+    actions = [row["name"] for row in data["action"]]
+    for name in sorted({name for name in actions if actions.count(name) > 1}):
+        yield f"action {name}: stands there twice"
+    used = {row["action"] for row in data["xid"]}
+    for name in actions:
+        if name not in used:
+            yield f"action {name}: no Xid has it"
+    before = 0
+    for row in data["xid"]:
+        code = row["code"]
+        if code <= before:
+            yield f"Xid {code}: comes after {before}"
+        before = max(before, code)
+        if row["action"] not in actions:
+            yield f"Xid {code}: action {row['action']!r} is not explained"
+        if row["causes"][0] == "program" and row["severity"] == "critical":
+            yield f"Xid {code}: a program's fault, and yet critical for the GPU"
+        if (row["severity"] == "info") != (row["action"] in ("none", "earlier-error", "as-told")):
+            yield f"Xid {code}: severity {row['severity']} and action {row['action']} do not go together"
+
+
 # Each with the file that it is about; the first names its files itself.
 _RULES: tuple[tuple[str, Callable[[Matrix], Iterator[str]]], ...] = (
     ("", _dates),
@@ -500,6 +524,7 @@ _RULES: tuple[tuple[str, Callable[[Matrix], Iterator[str]]], ...] = (
     ("torch", _torch_builds),
     ("frameworks", _packages),
     ("host_compilers", _compilers),
+    ("xid", _xids),
 )
 
 

@@ -11,8 +11,9 @@ from .packages import PackageQuestions
 from .products import ProductQuestions
 from .surroundings import SystemQuestions
 from .wordings import WordingQuestions
+from .xids import XidQuestions
 
 
-class Matrix(InstallerQuestions, PackageQuestions, ProductQuestions, SystemQuestions, WordingQuestions):
+class Matrix(InstallerQuestions, PackageQuestions, ProductQuestions, SystemQuestions, WordingQuestions, XidQuestions):
     """The compatibility matrix: every subject's questions in one place. Made by
     :func:`cudadoctor.matrix.load_matrix`."""

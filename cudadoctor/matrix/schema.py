@@ -21,12 +21,18 @@ _VARIANT = re.compile(r"(cpu|cu\d{2,3})\Z")
 _PCI = re.compile(r"[0-9A-F]{4}\Z")
 _CC = re.compile(r"\d{1,2}\.\d\Z")
 _BRANCH = re.compile(r"R\d{3}\Z")
+_KEBAB = re.compile(r"[a-z]+(-[a-z]+)*\Z")
 
 _CLAUSE = re.compile(r"(==|>=|<=|~=|!=|<|>)\d[0-9A-Za-z.*]*\Z")
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-arm64", "macos-x86_64")
 CLASSES = ("geforce", "geforce-laptop", "workstation", "workstation-laptop", "datacenter", "jetson", "soc")
 CONFIDENCE = ("stated", "derived", "guessed")
+XID_FAMILIES = (
+    *("program", "follow-up", "driver", "gsp", "init", "memory", "nvlink", "bus", "lost", "power", "hardware"),
+    *("video", "display", "vgpu", "confidential", "other"),
+)
+XID_CAUSES = ("program", "driver", "hardware", "memory", "bus", "thermal", "other")
 
 
 def _text(value: Any) -> bool:
@@ -312,6 +318,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             driver_windows=_c(_per_major(_version), "a driver by CUDA major"),
             capability=_c(_per_major(_matches(_CC)), "a compute capability by CUDA major"),
             windows=_r(_one_of("yes", "wsl", "no"), "yes, wsl or no"),
+            windows_last=_c(_version, "a version"),
             platforms=_r(_list_of(_one_of(*PLATFORMS)), "platforms"),
             torch_index=_c(_flag, "true or false"),
         ),
@@ -377,6 +384,19 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             meaning=_r(_text, "a sentence"),
             causes=_r(_list_of_any(_matches(re.compile(r"CD\d{3}\Z"))), "ids of rules"),
         )
+    },
+    "xid": {
+        "action": _table(name=_r(_matches(_KEBAB), "a name in kebab case"), advice=_r(_text, "half a sentence")),
+        "xid": _table(
+            code=_r(_whole, "the number of an Xid"),
+            name=_r(_text, "NVIDIA's name of it"),
+            meaning=_r(_text, "half a sentence"),
+            family=_r(_one_of(*XID_FAMILIES), "a family"),
+            severity=_r(_one_of("critical", "error", "warning", "info"), "critical, error, warning or info"),
+            causes=_r(_list_of(_one_of(*XID_CAUSES)), "causes, the likeliest first"),
+            action=_r(_matches(_KEBAB), "a name of the table of actions"),
+            nvidia_action=_c(_matches(re.compile(r"[A-Z][A-Z0-9_]*\Z")), "NVIDIA's name of the action"),
+        ),
     },
 }
 
@@ -569,5 +589,6 @@ def _title(row: Any) -> str:
             row.get("architecture"),
             row.get("compute_capability"),
             row.get("guid"),
+            row.get("code"),
         )
     return " ".join(str(part) for part in parts if part)

@@ -366,6 +366,36 @@ class Message(NamedTuple):
     causes: tuple[str, ...]
 
 
+class Xid(NamedTuple):
+    """One of the numbers under which the driver reports errors of a GPU to the kernel log."""
+
+    code: int
+    name: str
+    """NVIDIA's own."""
+    meaning: str
+    """What happened: a sentence without its full stop."""
+    family: str
+    """What it is about: "program", "memory", "nvlink", "lost", ... (the head of compat/xid.toml lists them)."""
+    severity: str
+    """ "critical" (the GPU is not fit for use), "error", "warning" or "info"."""
+    causes: tuple[str, ...]
+    """ "program", "driver", "hardware", "memory", "bus", "thermal", "other"; the likeliest first."""
+    action: str
+    """The name of what helps: "reset-gpu", "check-program", ..."""
+    advice: str
+    """What helps: a sentence without its full stop."""
+    nvidia_action: Optional[str]
+    """NVIDIA's catalog's name for what to do at once: "RESET_GPU"."""
+    note: Optional[str]
+    source: str
+    checked: str
+
+    @property
+    def is_programs_fault(self) -> bool:
+        """Whether it says nothing against the GPU: the fault of a program, or what follows from one."""
+        return self.causes[0] == "program"
+
+
 class HostCompiler(NamedTuple):
     """Which host compilers nvcc of one toolkit accepts. Only the upper ends are checked by nvcc itself."""
 
@@ -480,6 +510,8 @@ class Framework(NamedTuple):
     note: Optional[str]
     source: str
     checked: str
+    windows_last: Optional[str] = None
+    """The last release that used the GPU on Windows itself, where later ones do not ("2.10")."""
 
     @property
     def tied_to_torch(self) -> bool:

@@ -30,6 +30,7 @@ def test_every_answer_carries_a_source_and_a_day(matrix: Matrix) -> None:
         *matrix.torch_releases(),
         *(build for release in matrix.torch_releases() for variant in release.variants for build in variant.builds),
         *matrix.power_plans(),
+        *matrix.xids(),
         *matrix.pins("vllm"),
     ]
     assert len(rows) > 800

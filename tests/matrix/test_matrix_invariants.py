@@ -88,6 +88,10 @@ def _framework_rule(data: Data, package: str) -> dict[str, Any]:
     return _find(data["frameworks"]["rule"], package=package)
 
 
+def _xid(data: Data, code: int) -> dict[str, Any]:
+    return _find(data["xid"]["xid"], code=code)
+
+
 def _compiler(data: Data, cuda: str) -> dict[str, Any]:
     return _find(data["host_compilers"]["compiler"], cuda=cuda)
 
@@ -412,6 +416,13 @@ SLIPS: list[Slip] = [
     ("compilers of no toolkit", lambda d: _compiler(d, "12.8").update(cuda="12.7"), "there is no such toolkit"),
     ("a range upside down", lambda d: _compiler(d, "12.8").update(gcc_min=20), "the oldest is newer than the newest"),
     ("an MSVC range upside down", lambda d: _compiler(d, "12.8").update(msvc_min=2000), "oldest MSVC is newer"),
+    # Xids.
+    ("an Xid twice", lambda d: d["xid"]["xid"].append(_xid(d, 79)), "Xid 79: comes after"),
+    ("an action nobody explains", lambda d: _xid(d, 79).update(action="pray"), "'pray' is not explained"),
+    ("an action of no Xid", lambda d: d["xid"]["action"].append({"name": "pray", "advice": "x"}), "pray: no Xid"),
+    ("a program's fault that condemns the GPU", lambda d: _xid(d, 31).update(severity="critical"), "yet critical"),
+    ("a grave one to which nothing is done", lambda d: _xid(d, 48).update(action="none"), "do not go together"),
+    ("a family that is none", lambda d: _xid(d, 48).update(family="ghosts"), "is not a family"),
 ]
 
 

@@ -221,3 +221,32 @@ def test_power_plans_are_known_by_guid_in_any_spelling(matrix: Matrix) -> None:
     fast = [row for row in matrix.power_plans() if row.kind == "performance" and not row.overlay]
     assert any(row.alias for row in fast)
     assert matrix.power_plan("11111111-2222-3333-4444-555555555555") is None
+
+
+# -- Xids
+
+
+@pytest.mark.parametrize(
+    ("code", "family", "severity", "programs"),
+    [
+        (13, "program", "error", True),
+        (31, "program", "error", True),
+        (43, "follow-up", "info", True),
+        (45, "follow-up", "info", True),
+        (48, "memory", "critical", False),
+        (63, "memory", "warning", False),
+        (64, "memory", "critical", False),
+        (74, "nvlink", "critical", False),
+        (79, "lost", "critical", False),
+        (119, "gsp", "critical", False),
+    ],
+)
+def test_xids_say_what_they_are_about(matrix: Matrix, code: int, family: str, severity: str, programs: bool) -> None:
+    xid = matrix.xid(code)
+    assert xid is not None and xid in matrix.xids()
+    assert (xid.family, xid.severity, xid.is_programs_fault) == (family, severity, programs)
+    assert xid.meaning and xid.advice and not xid.meaning.endswith(".")
+
+
+def test_an_xid_that_nobody_lists_is_not_known(matrix: Matrix) -> None:
+    assert matrix.xid(9999) is None
