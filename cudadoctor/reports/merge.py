@@ -6,27 +6,35 @@ Where nvidia-smi of several machines stands in one text, the last machine is mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import KNOWN, Fact, Facts, absent, known
 from cudadoctor.model.catalogue import fits, spec_of
+from cudadoctor.parse.versions import split_local
 from cudadoctor.reports.blocks import Block, Claim
+from cudadoctor.reports.gpus import by_index, joined_gpus
 from cudadoctor.reports.text import Text
 
 Found = Sequence["tuple[Text, Block]"]
+
+# Trust, place in the text, and what was claimed there.
+Stated = tuple[int, int, Text, Block, Claim]
 
 # Lists that several blocks fill together: entries that agree in the key are one.
 _KEYS = {"smi.gpus": "index", "pci.gpus": "address", "kernel.nvidia_module_files": "path", "windows.gpus": "name"}
 _COLLECTED = ("kernel.log_events", "kernel.dkms", "device.nodes", "packages.leftovers")
 
 
-def merged(found: Found, matrix: Matrix) -> tuple[Facts, list[bool], tuple[str, ...]]:
-    """The facts, for each block whether it counted, and notes for people."""
+def merged(
+    found: Found, matrix: Matrix, named: bool = False, strict: bool = True
+) -> tuple[Facts, list[bool], tuple[str, ...]]:
+    """The facts, for each block whether it counted, and notes for people. `named`: sources name their text. A claim
+    that no fact can be is a mistake of its reader's: with `strict` an AssertionError, else it is left out."""
     notes: list[str] = []
     used = _of_the_last_machine(found, notes)
-    claims: dict[str, list[tuple[int, int, Text, Block, Claim]]] = {}
+    claims: dict[str, list[Stated]] = {}
     for place, ((text, block), use) in enumerate(zip(found, used)):
         if not use:
             continue
@@ -34,49 +42,63 @@ def merged(found: Found, matrix: Matrix) -> tuple[Facts, list[bool], tuple[str, 
         for claim in block.claims:
             spec = spec_of(claim.fact)
             if spec is None or (claim.state == KNOWN and not fits(spec, claim.value)):
-                raise AssertionError(f"{block.kind} claims {claim.fact} = {claim.value!r}, which no fact can be")
+                if strict:
+                    raise AssertionError(f"{block.kind} claims {claim.fact} = {claim.value!r}, which no fact can be")
+                continue
             claims.setdefault(claim.fact, []).append((block.trust, place, text, block, claim))
     facts: dict[str, Fact[Any]] = {"examination.kind": known("report", "the report")}
     for name, stated in claims.items():
         stated.sort(key=lambda entry: entry[:2])
-        facts[name] = _fact(name, stated, notes)
+        facts[name] = _fact(name, stated, notes, named)
     return Facts(facts), used, tuple(dict.fromkeys(notes))
 
 
-def source(text: Text, block: Block, claim: Claim) -> str:
-    """Where a fact was read, for people: "line 12 (nvidia-smi table)", with the file where there are several."""
-    return f"line {text.number(claim.line)} ({block.kind})"
+# Versions of which one program prints less than another.
+_VERSIONS = ("torch.version", "torch.metadata_version")
 
 
-def _fact(name: str, stated: list[tuple[int, int, Text, Block, Claim]], notes: list[str]) -> Fact[Any]:
+def source(text: Text, block: Block, claim: Claim, named: bool = False) -> str:
+    """Where a fact was read, for people: "line 12 (nvidia-smi table)", with the text's name where it is `named`."""
+    place = f"{text.name}, " if named else ""
+    return f"{place}line {text.number(claim.line)} ({block.kind})"
+
+
+def _fact(name: str, stated: list[Stated], notes: list[str], named: bool) -> Fact[Any]:
+    if name in _VERSIONS or (name.startswith("package.") and name.endswith(".version")):
+        stated = _of_the_fullest_version(stated)
     *_, (_, _, text, block, claim) = stated
-    where = source(text, block, claim)
+    where = source(text, block, claim, named)
     if name in _KEYS:
-        return known(_joined((c.value for *_, c in stated if c.state == KNOWN), _KEYS[name]), where)
+        return known(_joined(name, [c.value for *_, c in stated if c.state == KNOWN]), where)
     if name in _COLLECTED:
         return known([entry for *_, c in stated if c.state == KNOWN for entry in c.value], where)
     if claim.state != KNOWN:
         return absent(where)
-    others = {str(c.value): source(t, b, c) for _, _, t, b, c in stated if c.state == KNOWN and c.value != claim.value}
+    others = {
+        str(c.value): source(t, b, c, named) for _, _, t, b, c in stated if c.state == KNOWN and c.value != claim.value
+    }
     if others and isinstance(claim.value, (str, int, bool)):
         said = "; ".join(f"{place} says {value}" for value, place in others.items())
         notes.append(f"{name}: {where} says {claim.value}, and counts; {said}")
     return known(claim.value, where)
 
 
-def _joined(lists: Iterable[list[dict[str, Any]]], key: str) -> list[dict[str, Any]]:
-    """Entries with the same key become one; what a better source knows goes over what a lesser one says, and a name
-    that is cut never replaces a whole one."""
-    by_key: dict[Any, dict[str, Any]] = {}
-    for entries in lists:
-        for entry in entries:
-            before = by_key.setdefault(entry.get(key), {})
-            whole = before.get("name") if before and not before.get("truncated") else None
-            fresh = {name: value for name, value in entry.items() if value is not None or name not in before}
-            before.update(fresh)
-            if whole and entry.get("truncated"):
-                before["name"], before["truncated"] = whole, False
-    return [by_key[index] for index in sorted(by_key, key=lambda value: (str(type(value)), value))]
+def _of_the_fullest_version(stated: list[Stated]) -> list[Stated]:
+    """pip's list says 2.6.0 where torch itself says 2.6.0+cu124: both are right, and the latter says more. That a list
+    lacks a package does not undo what a program says that ran with it: the list was of another environment."""
+    stated = [entry for entry in stated if entry[4].state == KNOWN] or stated
+    best = stated[-1][4].value
+    if stated[-1][4].state != KNOWN:
+        return stated
+    same = [entry for entry in stated if split_local(entry[4].value).public == split_local(best).public]
+    fuller = [entry for entry in same if split_local(entry[4].value).local] or same
+    return [*(entry for entry in stated if entry not in same), fuller[-1]]
+
+
+def _joined(name: str, lists: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    if name == "smi.gpus":
+        return joined_gpus(lists)
+    return by_index((entry for entries in lists for entry in entries), _KEYS[name])
 
 
 def _of_the_last_machine(found: Found, notes: list[str]) -> list[bool]:
