@@ -313,6 +313,39 @@ CATALOGUE: dict[str, FactSpec] = {
         "int", "GPUs that the job was given, by the scheduler's variables; absent: the variables name none"
     ),
     "scheduler.node": FactSpec("str", "the node's name where the scheduler gives it"),
+    # -- what programs and people report beside it ----------------------------------------------------------------
+    # Of the last report of torch that the GPU's memory did not suffice; "reserved" holds what is allocated, too.
+    "oom.device": FactSpec("int", "number of the GPU whose memory ran out, as torch counts"),
+    "oom.tried": FactSpec("int", "memory that was asked for in vain", "bytes"),
+    "oom.total": FactSpec("int", "memory of that GPU", "bytes"),
+    "oom.free": FactSpec("int", "memory of that GPU that nobody held", "bytes"),
+    "oom.allocated": FactSpec("int", "memory that torch's tensors held", "bytes"),
+    "oom.reserved": FactSpec("int", "memory that torch had taken from the driver, in use or not", "bytes"),
+    "oom.process": FactSpec("int", "memory that this process held, with what is not torch's", "bytes"),
+    "oom.others": FactSpec("int", "memory that other processes held, as far as they are named", "bytes"),
+    "oom.allowed": FactSpec("int", "memory that torch was told to keep within", "bytes"),
+    "oom.private_pools": FactSpec("int", "memory that lay in pools of CUDA graphs", "bytes"),
+    # The table of torch.cuda.memory_summary().
+    "allocator.device": FactSpec("int", "number of the GPU that the table is about, as torch counts"),
+    "allocator.allocated": FactSpec("int", "memory that tensors hold", "bytes"),
+    "allocator.allocated_peak": FactSpec("int", "most memory that tensors held", "bytes"),
+    "allocator.active": FactSpec("int", "memory in blocks that are in use or wait for the GPU", "bytes"),
+    "allocator.requested": FactSpec("int", "memory that the program asked for, before rounding", "bytes"),
+    "allocator.reserved": FactSpec("int", "memory that torch has taken from the driver", "bytes"),
+    "allocator.reserved_peak": FactSpec("int", "most memory that torch had taken from the driver", "bytes"),
+    "allocator.not_releasable": FactSpec("int", "free pieces of blocks that are partly in use", "bytes"),
+    "allocator.retries": FactSpec("int", "how often torch gave back all it could and asked again"),
+    "allocator.ooms": FactSpec("int", "how often memory did not suffice"),
+    "container.image": FactSpec("str", "container image that a report names, as nvidia/cuda:12.8.0-base-ubuntu22.04"),
+    "container.gpus_requested": FactSpec("bool", "the command that started the container asks for GPUs"),
+    "container.host_ipc": FactSpec("bool", "it shares the host's /dev/shm"),
+    "container.shm_size": FactSpec("int", "size of /dev/shm that it asks for", "bytes"),
+    "pod.gpu_limit": FactSpec("int", "GPUs in the pod's resource limits; 0: limits without a GPU are shown"),
+    "wsl.version": FactSpec("str", "version of WSL itself, by wsl --version"),
+    "wsl.kernel_version": FactSpec("str", "version of WSL's kernel, by wsl --version or --status"),
+    "libraries.listed": FactSpec(
+        "list[dict]", "CUDA libraries that a report lists, wherever they lie (ldconfig -p, find, ls): path, soname"
+    ),
     # -- the examination itself ---------------------------------------------------------------------------------
     "examination.kind": FactSpec("str", "live, replay, report, facts or assumed"),
     "examination.failed": FactSpec("list[dict]", "probes that failed: probe, reason"),
