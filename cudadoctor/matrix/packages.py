@@ -81,6 +81,7 @@ class PackageQuestions(TorchQuestions, DriverQuestions):
                     bool(row.get("torch_index", False)),
                     row.get("note"),
                     *origin(data, row),
+                    row.get("windows_last"),
                 )
             )
         return tuple(sorted(rows, key=lambda row: not row.tied_to_torch))
