@@ -7,6 +7,7 @@ are integers, versions are the original strings. `list[dict]` values list the ke
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Optional
 
 from cudadoctor.model.fact import Facts, ParseError, no_number
@@ -44,6 +45,7 @@ CATALOGUE: dict[str, FactSpec] = {
     "system.groups": FactSpec("list[str]", "names (else numbers) of the user's groups"),
     "system.windows_build": FactSpec("int", "build number of Windows"),
     "system.date": FactSpec("str", "today, as YYYY-MM-DD"),
+    "system.uptime": FactSpec("float", "time since the machine was started", "s"),
     # -- kernel ---------------------------------------------------------------------------------------------------
     "kernel.modules": FactSpec("list[str]", "loaded kernel modules; unknown where the kernel does not list them"),
     "kernel.command_line": FactSpec(
@@ -111,6 +113,10 @@ CATALOGUE: dict[str, FactSpec] = {
     "driver.fabric_manager": FactSpec(
         "str", "state of the fabric manager service: running, stopped; absent: not installed"
     ),
+    "driver.imex": FactSpec(
+        "str",
+        "state of the IMEX service (one NVLink across several machines): running, stopped; absent: not installed",
+    ),
     "device.nodes": FactSpec(
         "list[dict]",
         "/dev/nvidia*, /dev/nvidia-caps*, /dev/dxg and /dev/nvgpu before any NVIDIA library ran: path, mode (octal text), uid, gid, group (name or null), usable (the user may read and write), device (major:minor)",
@@ -146,6 +152,10 @@ CATALOGUE: dict[str, FactSpec] = {
     "gpu.{n}.retired_pending": FactSpec("bool", "page retirement is pending"),
     "gpu.{n}.remap_pending": FactSpec("bool", "row remapping is pending"),
     "gpu.{n}.remap_failure": FactSpec("bool", "a row remapping failed"),
+    "gpu.{n}.recovery_action": FactSpec(
+        "str",
+        "what the driver says that the GPU needs: none, reset, reboot, drain-p2p, drain-and-reset, bus-reset, recover-imex-domain",
+    ),
     "gpu.{n}.throttle_reasons": FactSpec(
         "list[str]",
         "active clock event reasons: gpu_idle, applications_clocks_setting, sw_power_cap, hw_slowdown, sync_boost, sw_thermal_slowdown, hw_thermal_slowdown, hw_power_brake_slowdown, display_clock_setting",
@@ -161,13 +171,32 @@ CATALOGUE: dict[str, FactSpec] = {
     "gpu.{n}.pcie_width_max": FactSpec("int", "most lanes that card and slot can do together"),
     "gpu.{n}.compute_mode": FactSpec("str", "default, exclusive-thread, prohibited or exclusive-process"),
     "gpu.{n}.persistence_mode": FactSpec("bool", "persistence mode is on; absent where there is none"),
-    "gpu.{n}.processes": FactSpec("list[dict]", "compute processes: pid, memory (bytes or null)"),
+    "gpu.{n}.processes": FactSpec(
+        "list[dict]", "compute processes: pid, memory (bytes or null), in reports also name (the program's, or null)"
+    ),
     "gpu.{n}.utilization": FactSpec("int", "share of time in which a kernel ran", "%"),
     "gpu.{n}.performance_state": FactSpec("int", "performance state, 0 (fastest) to 15"),
     "gpu.{n}.clock_sm": FactSpec("int", "SM clock now", "MHz"),
     "gpu.{n}.clock_sm_max": FactSpec("int", "highest SM clock", "MHz"),
     "gpu.{n}.driver_model": FactSpec("str", "Windows driver model: WDDM, TCC or MCDM"),
     "gpu.{n}.display_active": FactSpec("bool", "a display runs on it"),
+    # What only nvidia-smi's own words in a report tell.
+    "gpu.{n}.mig_pending": FactSpec("bool", "MIG mode changes with the GPU's next reset"),
+    "gpu.{n}.fabric_state": FactSpec(
+        "str", "registration with the NVLink fabric: completed, in-progress, not-started; absent: it has none"
+    ),
+    "gpu.{n}.fabric_status": FactSpec("str", "how that registration ended, in nvidia-smi's words (Success, ...)"),
+    "gpu.{n}.addressing_mode": FactSpec("str", "how system memory is addressed: hmm, ats or none; absent: not told"),
+    "gpu.{n}.bar1_total": FactSpec("int", "size of the window through which the CPU sees the GPU's memory", "bytes"),
+    "gpu.{n}.virtualization": FactSpec("str", "virtualization mode: none, pass-through, vgpu, host-vgpu, host-vsga"),
+    "smi.links": FactSpec(
+        "list[dict]",
+        "by nvidia-smi topo -m, each pair of GPUs: first, second (numbers), link (NV12, PIX, PXB, PHB, NODE, SYS)",
+    ),
+    "smi.peer_access": FactSpec(
+        "list[dict]",
+        "by nvidia-smi topo -p2p, each pair of GPUs: first, second (numbers), can (r read, w write, n NVLink, a atomics, p property), status (OK, CNS, GNS, TNS, NS)",
+    ),
     # -- toolkits -------------------------------------------------------------------------------------------------
     "toolkit.nvcc_on_path": FactSpec("str", "nvcc that PATH finds"),
     "toolkit.nvcc_on_path_version": FactSpec("str", "its version, as 12.4.131"),
@@ -346,6 +375,10 @@ CATALOGUE: dict[str, FactSpec] = {
     "libraries.listed": FactSpec(
         "list[dict]", "CUDA libraries that a report lists, wherever they lie (ldconfig -p, find, ls): path, soname"
     ),
+    "nodes.differences": FactSpec(
+        "list[dict]",
+        "in what the nodes of a job or cluster differ that should be alike: what (driver, torch, nccl, cuda, gpus), values (texts, one a group of nodes)",
+    ),
     # -- the examination itself ---------------------------------------------------------------------------------
     "examination.kind": FactSpec("str", "live, replay, report, facts or assumed"),
     "examination.failed": FactSpec("list[dict]", "probes that failed: probe, reason"),
@@ -360,9 +393,19 @@ CATALOGUE: dict[str, FactSpec] = {
 MOST_GPUS = 256
 
 
-def gpu_numbers(facts: Facts) -> range:
-    """NVML's numbers of the GPUs: the N of the facts `gpu.N.name` and so on."""
-    return range(min(facts.value("gpu.count", 0), MOST_GPUS))
+_NUMBERED = pattern(r"gpu\.(\d{1,3})\.")
+
+
+def gpu_numbers(facts: Facts) -> Sequence[int]:
+    """NVML's numbers of the GPUs: the N of the facts `gpu.N.name` and so on.
+
+    A report may tell of GPU 3 and not of how many there are: then it is the GPUs of which something is known.
+    """
+    count = facts.value("gpu.count")
+    if count is not None or facts.value("examination.kind") != "report":
+        return range(min(count or 0, MOST_GPUS))
+    named = {_NUMBERED.match(name) for name in facts if name.startswith("gpu.") and not facts[name].is_unknown}
+    return sorted({number for match in named if match for number in (int(match.group(1)),) if number < MOST_GPUS})
 
 
 _PLACEHOLDER = pattern(r"\\\{(n|name)\\\}")
