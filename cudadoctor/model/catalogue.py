@@ -211,7 +211,9 @@ CATALOGUE: dict[str, FactSpec] = {
     "toolkit.host_compiler": FactSpec(
         "dict", "host C++ compiler that nvcc would call: name (gcc, clang, msvc), version, path"
     ),
+    "toolkit.c_compiler": FactSpec("str", "C compiler that PATH finds (gcc, clang or cc): Triton compiles with it"),
     # -- the patient's Python -----------------------------------------------------------------------------------
+    "python.headers": FactSpec("bool", "the headers of this Python (Python.h) are installed"),
     "python.executable": FactSpec("str", "the interpreter whose environment is looked at"),
     "python.prefix": FactSpec("str", "its environment's folder"),
     "python.version": FactSpec("str", "its version, as 3.11.7"),
@@ -292,6 +294,13 @@ CATALOGUE: dict[str, FactSpec] = {
         "list[dict]", "CUDA libraries in those folders: directory, soname, file, version (or null)"
     ),
     "libraries.preloaded": FactSpec("list[str]", "LD_PRELOAD"),
+    "libraries.not_found": FactSpec(
+        "list[dict]",
+        "CUDA libraries that a program did not find, as its error texts say: soname, asked_by (package that wanted it, or null), text",
+    ),
+    "libraries.loaded": FactSpec(
+        "list[dict]", "CUDA libraries as ldd or a debugger shows that they were found: soname, path"
+    ),
     # -- memory, disks, limits ----------------------------------------------------------------------------------
     "memory.total": FactSpec("int", "physical memory", "bytes"),
     "memory.available": FactSpec("int", "memory available now", "bytes"),
@@ -391,6 +400,26 @@ CATALOGUE: dict[str, FactSpec] = {
 
 # No machine has as many; a document that claims more is not believed that far.
 MOST_GPUS = 256
+
+
+# Beginnings of the names that no probe answers: only what people paste tells of them.
+ONLY_IN_REPORTS = (
+    "symptom.",
+    "oom.",
+    "allocator.",
+    "container.",
+    "pod.",
+    "wsl.",
+    "libraries.listed",
+    "torch.cuda_available",
+    "smi.links",
+    "smi.peer_access",
+    "gpu.{n}.mig_pending",
+    "gpu.{n}.fabric_",
+    "gpu.{n}.addressing_mode",
+    "gpu.{n}.bar1_total",
+    "gpu.{n}.virtualization",
+)
 
 
 _NUMBERED = pattern(r"gpu\.(\d{1,3})\.")
