@@ -26,7 +26,8 @@ MAY_IMPORT["explain"] = {"explain"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT, "cli"}
 MAY_IMPORT["testing"] = {*ORDER, "system", "probes", "testing"}
 MAY_IMPORT["__main__"] = {"cli"}
-MAY_IMPORT["__init__"] = {"bundle"}
+MAY_IMPORT["api"] = {*MAY_IMPORT["cli"], "api"}
+MAY_IMPORT["__init__"] = {"bundle", "api"}
 MAY_IMPORT["bundle"] = set()
 
 PURE = (*ORDER, "reports")

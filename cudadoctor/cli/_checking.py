@@ -37,5 +37,9 @@ def check(
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
     view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, style, reading)
     view = view._replace(program=program())
-    _output.write(render(form, _private.private(view) if chosen.is_live else view), output)
+    if reading.pasted is not None:
+        view = _private.private(view, reading.pasted.redactor)
+    if chosen.is_live:
+        view = _private.private(view)
+    _output.write(render(form, view), output)
     return view.exit

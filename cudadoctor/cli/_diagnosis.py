@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from cudadoctor import __version__
 from cudadoctor.cli._input import Machine, Reading, begin_reading
@@ -21,6 +21,10 @@ from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import MatrixInfo, View
 from cudadoctor.rules import load_rules
+
+if TYPE_CHECKING:
+    from cudadoctor.cli._pasted import Pasted
+    from cudadoctor.render.view import Pasted as PastedView
 
 
 def view_of(
@@ -57,6 +61,9 @@ def view_of(
     facts = reading.facts()
     report = diagnose(facts, matrix, select=selected, ignore=ignored)
     plan = make_plan(report, matrix)
+    pasted = None
+    if reading.pasted is not None:
+        pasted = told(reading.pasted, report, matrix, bool(machine.log) and not machine.from_files)
     return View(
         report=report,
         exit=exit_code(report, fail_on, unknown_ok, retry_code),
@@ -67,6 +74,23 @@ def view_of(
         tool_version=__version__,
         style=style or Style(),
         again=again(machine),
+        pasted=pasted,
+    )
+
+
+def told(pasted: Pasted, report: Report, matrix: Matrix, is_log: bool = False) -> PastedView:
+    """What is shown of the texts that were read, and what to paste next."""
+    from cudadoctor.plan.questions import questions, unexplained
+    from cudadoctor.render.view import Pasted as PastedView
+    from cudadoctor.render.view import Read
+
+    several = len({block.text for block in pasted.recognised}) > 1
+    return PastedView(
+        tuple(Read(b.text if several else "", b.kind, b.first, b.last, b.used) for b in pasted.recognised),
+        pasted.notes,
+        () if is_log else questions(report, matrix),
+        unexplained(report, matrix),
+        is_log,
     )
 
 
@@ -83,7 +107,8 @@ def _look_ahead(matrix: Matrix, reading: Reading) -> None:
 
 def again(machine: Machine) -> str:
     """The options that mean the same machine to another command, to be pasted."""
-    words = []
+    words = [word for path in machine.from_files for word in ("--from", path)]
+    words += [word for path in machine.log for word in ("--log", path)]
     for option, value in (("--facts", machine.facts_file), ("--replay", machine.replay), ("--python", machine.python)):
         words += [option, value] if value is not None else []
     for assumption in machine.assume:

@@ -11,6 +11,7 @@ from cudadoctor.model.fact import ABSENT, KNOWN, Fact, Facts, ParseError, absent
 from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
+    from cudadoctor.cli._pasted import Pasted
     from cudadoctor.system import RecordingSystem, System
 
 # A facts document of one machine is some hundred kilobytes; more than this is something else.
@@ -26,11 +27,13 @@ class Machine(NamedTuple):
     assume: Sequence[str] = ()
     node: Optional[str] = None
     timeout: Optional[float] = None
+    from_files: Sequence[str] = ()
+    log: Sequence[str] = ()
 
     @property
     def is_live(self) -> bool:
         """The facts come from the machine that we run on."""
-        return self.facts_file is None and self.replay is None
+        return self.facts_file is None and self.replay is None and not self.from_files
 
     @property
     def is_this_one(self) -> bool:
@@ -41,11 +44,12 @@ class Machine(NamedTuple):
 class Reading(NamedTuple):
     """Facts that are being read: `facts()` waits for them, `stop()` leaves them be. `advance()` takes what is there by
     now and starts what can be started; it never waits, is called between whatever else is done meanwhile, and says
-    whether there is still time for more."""
+    whether there is still time for more. `pasted` is what was read of texts, where any were given."""
 
     facts: Callable[[], Facts]
     stop: Callable[[], None] = lambda: None
     advance: Callable[[], bool] = lambda: False
+    pasted: Optional[Pasted] = None
 
 
 def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
@@ -56,7 +60,16 @@ def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
 def begin_reading(machine: Machine, record: Optional[str] = None) -> Reading:
     """Starts what `read_facts` does: a live machine is looked at, in a process of its own, while the caller loads what
     it will judge with. Call it before anything heavy is imported."""
-    if machine.facts_file is not None:
+    if machine.from_files:
+        from cudadoctor.cli._pasted import pasted_machine
+
+        others = (("--facts", machine.facts_file), ("--replay", machine.replay), ("--python", machine.python))
+        for option, value in (*others, ("--record", record)):
+            if value is not None:
+                raise InputError(f"--from judges the machine of a text, and {option} is about another one: use either")
+        told = pasted_machine((*machine.from_files, *machine.log))
+        reading = Reading(lambda: told.facts, pasted=told)
+    elif machine.facts_file is not None:
         for option, value in (("--replay", machine.replay), ("--python", machine.python), ("--record", record)):
             if value is not None:
                 raise InputError(f"{option} looks at a machine, and --facts gives what was seen on one: use either")
@@ -66,7 +79,21 @@ def begin_reading(machine: Machine, record: Optional[str] = None) -> Reading:
         if machine.replay is not None and record is not None:
             raise InputError("--record keeps what this machine answers, and --replay is a machine already recorded")
         reading = _begin_examination(machine, record)
+    if machine.log and not machine.from_files:
+        reading = _with_log(reading, machine.log)
     return reading._replace(facts=lambda: _with_node(assumed(reading.facts(), machine.assume), machine.node))
+
+
+def _with_log(reading: Reading, files: Sequence[str]) -> Reading:
+    """A machine, and what a run there has said."""
+    from cudadoctor.cli._pasted import pasted_machine
+
+    try:
+        told = pasted_machine(files, named=True)
+    except InputError:
+        reading.stop()
+        raise
+    return reading._replace(facts=lambda: told.beside(reading.facts()), pasted=told)
 
 
 def _begin_examination(machine: Machine, record: Optional[str]) -> Reading:
@@ -165,6 +192,20 @@ def read_json(path: str) -> Any:
     import json
 
     where = "standard input" if path == "-" else repr(path)
+    data = read_bytes(path)
+    try:
+        return json.loads(data.decode(json.detect_encoding(data)), parse_constant=no_number)
+    except UnicodeDecodeError:
+        raise InputError(f"{where} is not text; expected a JSON document") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except (RecursionError, ValueError):
+        raise InputError(f"{where} is not JSON that can be read: nested too deeply, or a number that is none") from None
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a file (`-`: standard input), or InputError."""
+    where = "standard input" if path == "-" else repr(path)
     try:
         if path == "-" and sys.stdin is None:
             raise InputError("cannot read standard input: it is closed")
@@ -176,15 +217,8 @@ def read_json(path: str) -> Any:
     except OSError as error:
         raise InputError(f"cannot read {where}: {error.strerror or error}") from None
     if len(data) > _MOST_BYTES:
-        raise InputError(f"{where} is larger than {_MOST_BYTES >> 20} MiB, which no document of one machine is")
-    try:
-        return json.loads(data.decode(json.detect_encoding(data)), parse_constant=no_number)
-    except UnicodeDecodeError:
-        raise InputError(f"{where} is not text; expected a JSON document") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except (RecursionError, ValueError):
-        raise InputError(f"{where} is not JSON that can be read: nested too deeply, or a number that is none") from None
+        raise InputError(f"{where} is larger than {_MOST_BYTES >> 20} MiB, which nothing about one machine is")
+    return data
 
 
 def _short(value: object) -> str:

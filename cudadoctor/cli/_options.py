@@ -16,10 +16,22 @@ def _a_number(ctx: click.Context, option: click.Parameter, value: Optional[float
 
 
 def machine_options(function: F) -> F:
-    """Which machine is meant. The command takes `facts_file`, `replay`, `python`, `assume`, `node`, `timeout`:
-    pass them to `_input.Machine`."""
+    """Which machine is meant. The command takes the fields of `_input.Machine`."""
     for option in reversed(
         (
+            click.option(
+                "--from",
+                "from_files",
+                multiple=True,
+                metavar="FILE",
+                help="Judge the machine of a pasted text (-: standard input).",
+            ),
+            click.option(
+                "--log",
+                multiple=True,
+                metavar="FILE",
+                help="Weigh the errors that a run has left in FILE with what the machine shows.",
+            ),
             click.option("--facts", "facts_file", metavar="FILE", help="Judge the facts of FILE (-: standard input)."),
             click.option("--replay", metavar="DIR", help="Judge a machine that `cudadoctor facts --record` kept."),
             click.option("--python", metavar="PATH|VERSION", help="Look at this interpreter's environment."),

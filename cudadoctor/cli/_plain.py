@@ -72,7 +72,13 @@ _ONCE: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--output": ("output", _text),
     "-o": ("output", _text),
 }
-_REPEATED = {"--assume": "assume", "--select": "select", "--ignore": "ignore"}
+_REPEATED = {
+    "--from": "from_files",
+    "--log": "log",
+    "--assume": "assume",
+    "--select": "select",
+    "--ignore": "ignore",
+}
 _FLAGS = {"--unknown-ok": "unknown_ok", "--verbose": "verbose", "-v": "verbose"}
 _DEFAULTS: dict[str, Any] = {"form": "text", "fail_on": "error", "color": "auto"}
 

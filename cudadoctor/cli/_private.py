@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from cudadoctor.model import Evidence, Facts, FixStep, Outcome
-from cudadoctor.render.view import View
+from cudadoctor.render.view import Pasted, View
 
 if TYPE_CHECKING:
     from cudadoctor.system import Redactor
@@ -29,18 +29,24 @@ def _redactor() -> Redactor:
     return redactor
 
 
-def private_facts(facts: Facts) -> Facts:
-    """Facts of the machine that we run on, as they may be passed on."""
-    return _redactor().facts(facts)
+def private_facts(facts: Facts, redactor: Optional[Redactor] = None) -> Facts:
+    """Facts of the machine that we run on (or, with their `redactor`, of pasted texts), as they may be passed on."""
+    return (redactor or _redactor()).facts(facts)
 
 
-def private(view: View) -> View:
-    """A report about the machine that we run on, as it may be passed on.
+def private(view: View, redactor: Optional[Redactor] = None) -> View:
+    """A report as it may be passed on: about the machine that we run on, or, with the `redactor` of pasted texts, about
+    the machine that these tell of.
 
     Commands must still work when they are pasted: a path in them that would name the user begins with `~` instead.
     """
-    redactor = _redactor()
-    home = os.path.expanduser("~").rstrip("/\\")
+    if redactor is None:
+        redactor = _redactor()
+        home = os.path.expanduser("~").rstrip("/\\")
+    else:
+        from cudadoctor.render.sentences import home_of
+
+        home = home_of(view.report.facts)
     report = view.report._replace(
         facts=redactor.facts(view.report.facts),
         outcomes=tuple(_outcome(redactor, outcome) for outcome in view.report.outcomes),
@@ -50,6 +56,18 @@ def private(view: View) -> View:
         steps=tuple(_step(redactor, home, step) for step in view.steps),
         advice=tuple(_step(redactor, home, step) for step in view.advice),
         home=redactor.path(home),
+        pasted=None if view.pasted is None else _pasted(redactor, view.pasted),
+    )
+
+
+def _pasted(redactor: Redactor, pasted: Pasted) -> Pasted:
+    return pasted._replace(
+        read=tuple(block._replace(text=redactor.text(block.text)) for block in pasted.read),
+        notes=tuple(redactor.text(note) for note in pasted.notes),
+        unexplained=tuple(
+            item._replace(text=redactor.text(item.text), source=redactor.text(item.source))
+            for item in pasted.unexplained
+        ),
     )
 
 

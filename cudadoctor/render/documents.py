@@ -92,9 +92,47 @@ class PlanEntry(TypedDict):
     advice: list[StepEntry]
 
 
+class ReadEntry(TypedDict):
+    """A block of a pasted text: lines count from 1, `text` is empty where there was only one. `used` is false for the
+    output of another machine than the one that is judged."""
+
+    text: str
+    kind: str
+    first: int
+    last: int
+    used: bool
+
+
+class QuestionEntry(TypedDict):
+    """A command whose output would decide most, and the rules that it would help."""
+
+    command: str
+    tells: str
+    rules: list[str]
+
+
+class UnexplainedEntry(TypedDict):
+    """An error wording that no failing rule explains; `causes` are rule ids, the likeliest first."""
+
+    symptom: str
+    text: str
+    meaning: str
+    causes: list[str]
+    source: str
+
+
+class PastedEntry(TypedDict):
+    """What was read of pasted texts (`--from`) or of a run's log (`--log`)."""
+
+    read: list[ReadEntry]
+    notes: list[str]
+    questions: list[QuestionEntry]
+    unexplained: list[UnexplainedEntry]
+
+
 class ReportDocument(TypedDict):
     """`cudadoctor check --format json`. `root_causes` are rule ids, the likeliest first; `ignored` maps rule ids to the
-    reasons for which they were ignored."""
+    reasons for which they were ignored; `pasted` is null where no text was given."""
 
     schema: Literal["cudadoctor.report/1"]
     tool: ToolEntry
@@ -104,6 +142,7 @@ class ReportDocument(TypedDict):
     outcomes: list[OutcomeEntry]
     plan: PlanEntry
     ignored: dict[str, str]
+    pasted: Optional[PastedEntry]
     facts: dict[str, FactEntry]
 
 

@@ -9,6 +9,7 @@ from cudadoctor.render.view import View
 FORMATS: dict[str, str] = {
     "text": "cudadoctor.render.text",
     "json": "cudadoctor.render.json_report",
+    "markdown": "cudadoctor.render.markdown",
 }
 
 

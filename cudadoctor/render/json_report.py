@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from cudadoctor.model import FixStep, Outcome
-from cudadoctor.render.documents import OutcomeEntry, ReportDocument, StepEntry
-from cudadoctor.render.view import View
+from cudadoctor.render.documents import OutcomeEntry, PastedEntry, ReportDocument, StepEntry
+from cudadoctor.render.view import Pasted, View
 
 
 def render(view: View) -> str:
@@ -38,8 +38,19 @@ def document(view: View) -> ReportDocument:
             "advice": [step_entry(step) for step in view.advice],
         },
         "ignored": dict(report.ignored),
+        "pasted": None if view.pasted is None else _pasted(view.pasted),
         "facts": report.facts.to_json()["facts"],
     }
+
+
+def _pasted(pasted: Pasted) -> PastedEntry:
+    entry = {
+        "read": [block._asdict() for block in pasted.read],
+        "notes": list(pasted.notes),
+        "questions": [{**question._asdict(), "rules": list(question.rules)} for question in pasted.questions],
+        "unexplained": [{**item._asdict(), "causes": list(item.causes)} for item in pasted.unexplained],
+    }
+    return cast(PastedEntry, entry)
 
 
 def _outcome(outcome: Outcome) -> OutcomeEntry:

@@ -9,7 +9,7 @@ from cudadoctor.model.catalogue import spec_of
 from cudadoctor.model.pattern import pattern
 from cudadoctor.model.report import Report
 from cudadoctor.render.chain import CHAIN, driver_version, gpu_names, size
-from cudadoctor.render.view import View
+from cudadoctor.render.view import Pasted, View
 
 # Only where all of these were judged and passed may anybody say that torch runs on the GPU.
 _RUNS = ("CD301", "CD302", "CD303", "CD304", "CD305", "CD501")
@@ -23,6 +23,8 @@ def ok_sentence(view: View) -> str:
     version = driver_version(facts)
     if passed.issuperset(_RUNS) and names and version is not None and facts["torch.version"].is_known:
         text = f"torch {facts['torch.version'].get()} runs on {_gpus(names)}, driver {version.get()}"
+    elif view.is_report:
+        text = "the text shows no fault of the CUDA stack" + _unjudged(facts)
     else:
         text = "nothing found that breaks CUDA" + _unjudged(facts)
     counts = [_count(report, WARNING, "warning"), _count(report, INFO, "hint")]
@@ -44,6 +46,42 @@ def undecided_links(report: Report) -> list[Outcome]:
     found = [outcome for outcome in report.outcomes if outcome.status == UNDECIDED and outcome.chain]
     return sorted(found, key=lambda outcome: place.get(outcome.rule, len(CHAIN)))
 
+
+def told_too_little(view: View) -> str:
+    """The verdict on a pasted text that neither shows a fault nor tells enough to say that there is none."""
+    pasted = view.pasted
+    if pasted is not None and not pasted.read:
+        return "nothing in the text is output that cudadoctor knows, and no error that it knows"
+    open_rules = {outcome.rule for outcome in undecided_links(view.report)}
+    labels = [link.label for link in CHAIN if not open_rules.isdisjoint(link.rules)]
+    left = f"; it does not tell: {', '.join(labels)}" if labels else ""
+    if pasted is not None and pasted.unexplained:
+        return f"the cause is not in the text: {pasted.unexplained[0].meaning}{left}"
+    return f"the text shows no fault of the CUDA stack{left}"
+
+
+def read_sentence(pasted: Pasted) -> str:
+    """What was recognised, with its lines: `lines 3-20 nvidia-smi table; 31 error message`."""
+    if not pasted.read:
+        return "nothing that cudadoctor knows"
+    parts = []
+    for block in pasted.read:
+        lines = str(block.first) if block.first == block.last else f"{block.first}-{block.last}"
+        place = f"{block.text} " if block.text else ""
+        parts.append((f"{place}{lines}", block.kind + ("" if block.used else " (another machine's)")))
+    grouped: dict[str, list[str]] = {}
+    for lines, kind in parts:
+        grouped.setdefault(kind, []).append(lines)
+    texts = []
+    for kind, places in grouped.items():
+        shown = ", ".join(places[:_MOST_PLACES])
+        more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
+        texts.append(f"{kind} ({'line' if '-' not in shown and len(places) == 1 else 'lines'} {shown}{more})")
+    return "; ".join(texts)
+
+
+# Places at which the same kind of output stands, before the rest is counted.
+_MOST_PLACES = 4
 
 _HOME = pattern(r"/home/[^/]+|/root|/Users/[^/]+|[A-Za-z]:\\Users\\[^\\]+")
 

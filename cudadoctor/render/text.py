@@ -14,16 +14,26 @@ from cudadoctor.model import (
     UNDECIDED,
     WARNING,
     Evidence,
+    FixStep,
     Outcome,
 )
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import EXIT_UNUSABLE, rank
 from cudadoctor.render.chain import CHAIN, Described, Link, named_on_the_bus, subject_of
-from cudadoctor.render.sentences import hedged, home_of, ok_sentence, shown_value, undecided_links
+from cudadoctor.render.sentences import (
+    hedged,
+    home_of,
+    ok_sentence,
+    read_sentence,
+    shown_value,
+    told_too_little,
+    undecided_links,
+)
 from cudadoctor.render.steps import step_lines
 from cudadoctor.render.style import Style, clean, columns, wrap
-from cudadoctor.render.view import View
+from cudadoctor.render.view import Pasted, View
+from cudadoctor.rules import rule_files, rule_name
 
 # From the worst to the most harmless; an undecided link of the chain weighs more than a warning.
 _WORDS = ("FAIL", "BUG", "????", "warn", "info", "ok", "skip")
@@ -32,9 +42,11 @@ _WORDS = ("FAIL", "BUG", "????", "warn", "info", "ok", "skip")
 _MOST_STEPS = 5
 _MOST_EXPLAINED = 3
 _MOST_VALUE_LINES = 3
+_MOST_SUSPECTS = 5
+_MOST_NOTES = 4
 
 
-class _Note(NamedTuple):
+class Note(NamedTuple):
     """A hanging text with what stands at its right: dropped for want of room, unless `keep` (then it goes below) or
     `tight` (then the text makes room for it)."""
 
@@ -44,14 +56,14 @@ class _Note(NamedTuple):
     tight: bool = False
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     word: str
     label: str
-    notes: tuple[_Note, ...]
+    notes: tuple[Note, ...]
 
 
 def render(view: View) -> str:
-    return "".join(line.rstrip() + "\n" for line in _Text(view).lines())
+    return "".join(line.rstrip() + "\n" for line in Screen(view).lines())
 
 
 def word_of(outcome: Outcome) -> str:
@@ -61,7 +73,9 @@ def word_of(outcome: Outcome) -> str:
     return {PASS: "ok", SKIP: "skip", UNDECIDED: "????", CRASH: "BUG"}[outcome.status]
 
 
-class _Text:
+class Screen:
+    """A report as lines: the verdict, the chain, what else was found, what mends it. Other formats take its parts."""
+
     def __init__(self, view: View) -> None:
         self.view = view
         self.style: Style = view.style
@@ -73,15 +87,19 @@ class _Text:
 
     def lines(self) -> Iterator[str]:
         yield from self._head()
-        chain = [line for link in CHAIN for line in [self._link(link)] if line is not None]
-        rest = list(self._others())
-        width = max((columns(line.label) for line in chain + rest), default=0)
-        if chain or rest:
+        checked = self.checked()
+        width = max((columns(line.label) for line in checked), default=0)
+        if checked:
             yield ""
-        for line in chain + rest:
+        for line in checked:
             yield from self._checked(line, width)
         yield from self._tally()
         yield from self._cure()
+
+    def checked(self) -> list[Line]:
+        """The links of the chain, then what else was found."""
+        chain = [line for link in CHAIN for line in [self._link(link)] if line is not None]
+        return [*chain, *self._others()]
 
     # -- verdict --------------------------------------------------------------------------------------------------
 
@@ -94,6 +112,8 @@ class _Text:
         if self.view.exit == EXIT_UNUSABLE:
             crashed = next((o for o in self.report.outcomes if o.status == CRASH), None)
             return ("BUG", crashed.message if crashed else "cudadoctor itself failed"), crashed
+        if undecided and self.view.is_report:
+            return ("????", told_too_little(self.view)), None
         if undecided:
             text = f"undecided: {undecided[0].message}"
             if len(undecided) > 1:
@@ -113,14 +133,14 @@ class _Text:
     def _head(self) -> Iterator[str]:
         word, text = self.headline
         role = {"OK": "ok"}.get(word, word)
-        lines = wrap(clean(self._homely(text)), self.style.width - 6)
+        lines = wrap(clean(self.homely(text)), self.style.width - 6)
         yield self.style.paint(role, f"{word:<4}") + "  " + lines[0]
         for line in lines[1:]:
             yield "      " + line
 
     # -- the chain ------------------------------------------------------------------------------------------------
 
-    def _link(self, link: Link) -> Optional[_Line]:
+    def _link(self, link: Link) -> Optional[Line]:
         outcomes = [self.by_id[rule] for rule in link.rules if rule in self.by_id]
         beside = [self.by_id[rule] for rule in link.beside if rule in self.by_id]
         outcomes += [outcome for outcome in beside if word_of(outcome) not in ("ok", "skip")]
@@ -138,13 +158,15 @@ class _Text:
         word = "skip" if missing else word
         if link.quiet and word in ("ok", "skip"):
             return None
+        if self.view.is_report and word in ("????", "skip") and not self.style.verbose:
+            return self._untold(link, outcomes, described)
         self.shown.update(outcome.rule for outcome in deciding)
-        notes: list[_Note] = []
+        notes: list[Note] = []
         stated: Optional[Outcome] = None
         if word == "skip" and first.because_of is not None:
-            notes.append(_Note(described.text if described else first.message, f"see {first.because_of}"))
+            notes.append(Note(described.text if described else first.message, f"see {first.because_of}"))
         elif described is not None and (missing or word != "skip") and not (word == "ok" and link.pass_says):
-            notes.append(_Note(described.text, described.source))
+            notes.append(Note(described.text, described.source))
         elif not self._is_verdict(first):
             notes.append(self._message(first))
             stated = first
@@ -154,20 +176,30 @@ class _Text:
             if outcome is not stated and not self._is_verdict(outcome) and not said:
                 notes.append(self._message(outcome))
             notes += [note for note in self._evidence(outcome) if note not in notes]
-        return _Line(word, link.label, tuple(notes or [self._message(first)]))
+        return Line(word, link.label, tuple(notes or [self._message(first)]))
 
-    def _answer(self, link: Link, outcomes: list[Outcome], described: Optional[Described]) -> Optional[_Line]:
+    def _untold(self, link: Link, outcomes: list[Outcome], described: Optional[Described]) -> Optional[Line]:
+        """A link of which a pasted text tells nothing, or something that decides nothing: what is missing is asked for
+        below, and not gone through here."""
+        is_open = any(outcome.status == UNDECIDED and outcome.chain for outcome in outcomes)
+        if described is None and not is_open:
+            return None
+        note = Note("not in the text") if described is None else Note(described.text, described.source)
+        self.shown.update(outcome.rule for outcome in outcomes if outcome.status == UNDECIDED and outcome.chain)
+        return Line("????" if is_open else "info", link.label, (note,))
+
+    def _answer(self, link: Link, outcomes: list[Outcome], described: Optional[Described]) -> Optional[Line]:
         answer = link.answers(self.report.facts) if link.answers is not None else None
         if described is None or answer is None:
             return None
         failed = any(outcome.failed and outcome.severity == ERROR for outcome in outcomes)
         word = "ok" if answer else "FAIL" if failed else "info"
-        return _Line(word, link.label, (_Note(described.text, described.source),))
+        return Line(word, link.label, (Note(described.text, described.source),))
 
-    def _message(self, outcome: Outcome) -> _Note:
+    def _message(self, outcome: Outcome) -> Note:
         follows = outcome.because_of if outcome.failed else None
         right = f"{outcome.rule}, from {follows}" if follows else outcome.rule
-        return _Note(hedged(outcome), right, tight=True)
+        return Note(hedged(outcome), right, tight=True)
 
     def _rank(self, outcome: Outcome) -> tuple[bool, int]:
         """The verdict's own outcome first, then the other root causes in their order."""
@@ -178,13 +210,13 @@ class _Text:
     def _is_verdict(self, outcome: Outcome) -> bool:
         return self.verdict is not None and outcome.rule == self.verdict.rule
 
-    def _evidence(self, outcome: Outcome) -> list[_Note]:
+    def _evidence(self, outcome: Outcome) -> list[Note]:
         wanted = outcome.rule in self.report.root_causes or self._is_verdict(outcome)
         if self.style.verbose and outcome.status in (FAIL, UNDECIDED):
             wanted = True
         return [self._fact(item) for item in outcome.evidence] if wanted else []
 
-    def _fact(self, item: Evidence) -> _Note:
+    def _fact(self, item: Evidence) -> Note:
         told = self._told(item)
         if told is not None:
             text = self._entries(item.fact, told)
@@ -200,7 +232,7 @@ class _Text:
         # Of a fact that is unknown without a source, the reason is all there is, and it is said already.
         reason = self.report.facts[item.fact].reason
         source = item.source if item.value is not None or item.source != reason else ""
-        return _Note(text, source, keep=True)
+        return Note(text, source, keep=True)
 
     def _told(self, item: Evidence) -> Optional[list[str]]:
         if not isinstance(item.value, (list, dict)):
@@ -223,21 +255,27 @@ class _Text:
 
     # -- what else was found ----------------------------------------------------------------------------------------
 
-    def _others(self) -> Iterator[_Line]:
+    def _others(self) -> Iterator[Line]:
         left = [outcome for outcome in self.report.outcomes if outcome.rule not in self.shown]
         if not self.style.verbose:
-            left = [outcome for outcome in left if outcome.status not in (PASS, SKIP)]
+            # A text tells little of a machine: what it leaves open besides the chain is counted, not listed.
+            silent = (PASS, SKIP, UNDECIDED) if self.view.is_report else (PASS, SKIP)
+            left = [outcome for outcome in left if outcome.status not in silent and not self._is_asked(outcome)]
         order = {rule: place for place, rule in enumerate(self.report.root_causes)}
         left.sort(key=lambda o: (order.get(o.rule, len(order)), _WORDS.index(word_of(o)), o.rule))
         for outcome in left:
             self.shown.add(outcome.rule)
-            notes: list[_Note] = []
+            notes: list[Note] = []
             if not self._is_verdict(outcome) or not outcome.evidence:
                 notes.append(self._message(outcome))
             notes += self._evidence(outcome)
-            yield _Line(word_of(outcome), subject_of(outcome.rule), tuple(notes))
+            yield Line(word_of(outcome), subject_of(outcome.rule), tuple(notes))
 
-    def _checked(self, line: _Line, width: int) -> Iterator[str]:
+    def _is_asked(self, outcome: Outcome) -> bool:
+        """Whether the outcome says what is missing, where that is asked for below."""
+        return self.view.is_report and outcome.rule == "CD904"
+
+    def _checked(self, line: Line, width: int) -> Iterator[str]:
         start = "  " + self.style.paint(line.word, f"{line.word:<4}") + "  " + line.label
         start += " " * (width - columns(line.label) + 2)
         indent = 2 + 4 + 2 + width + 2
@@ -246,10 +284,10 @@ class _Text:
                 yield start + text
                 start = " " * indent
 
-    def _laid_out(self, note: _Note, indent: int) -> Iterator[str]:
+    def _laid_out(self, note: Note, indent: int) -> Iterator[str]:
         room = self.style.width - indent
-        right = clean(self._homely(self._place(note.right)))
-        note = note._replace(text=self._homely(note.text))
+        right = clean(self.homely(self._place(note.right)))
+        note = note._replace(text=self.homely(note.text))
         lines = wrap(clean(note.text), room)
         if note.tight and columns(lines[-1]) + 2 + columns(right) > room:
             lines = wrap(clean(note.text), max(room - 2 - columns(right), room // 2))
@@ -265,7 +303,7 @@ class _Text:
             for text in wrap(below, room - 2):
                 yield "  " + self.style.paint("source", text)
 
-    def _homely(self, text: str) -> str:
+    def homely(self, text: str) -> str:
         """The user's home as `~`."""
         home = self.view.home or self.home
         return text.replace(home + "/", "~/").replace(home + "\\", "~\\") if home else text
@@ -283,6 +321,8 @@ class _Text:
         skipped = sum(outcome.status == SKIP for outcome in left)
         parts = [f"{passed} more ok"] if passed else []
         parts += [f"{skipped} skipped"] if skipped else []
+        open_ones = sum(outcome.status == UNDECIDED for outcome in left)
+        parts += [f"{open_ones} that the text does not decide"] if open_ones else []
         if parts:
             yield f"  {self.style.ellipsis:<4}  {', '.join(parts)} (--verbose)"
         for rule, reason in self.report.ignored.items():
@@ -290,24 +330,37 @@ class _Text:
 
     # -- the cure -----------------------------------------------------------------------------------------------------
 
-    def _cure(self) -> Iterator[str]:
+    def roots(self) -> list[Outcome]:
+        """The root causes, the verdict's own first."""
         roots = [self.by_id[rule] for rule in self.report.root_causes if rule in self.by_id]
         if self.verdict is not None and self.verdict not in roots:
             roots.insert(0, self.verdict)
+        return roots
+
+    def cures(self, roots: list[Outcome]) -> list[FixStep]:
+        """The steps that mend the root causes, and those that belong to no finding."""
+        rules = {outcome.rule for outcome in roots}
+        return [step for step in self.view.steps if not step.mends or not rules.isdisjoint(step.mends)]
+
+    def _cure(self) -> Iterator[str]:
+        roots = self.roots()
         if not roots and not self.view.steps:
+            if self.view.pasted is not None:
+                yield ""
+                yield from self._texts(self.view.pasted)
             return
         yield ""
-        cures = [
-            step for step in self.view.steps if not step.mends or not set(step.mends).isdisjoint(o.rule for o in roots)
-        ]
+        cures = self.cures(roots)
         for place, step in enumerate(cures[:_MOST_STEPS]):
             for number, text in enumerate(step_lines(step, self.report.facts, self.style)):
                 yield ("fix   " if place == number == 0 else "      ") + text
         left = len(self.view.steps) - len(cures[:_MOST_STEPS])
         if cures and left:
             yield self.style.paint("source", f"      # and {left} more step{'s' if left > 1 else ''}")
-        for sentence in _unique(text for outcome in roots for text in outcome.not_helping):
-            yield from _hanging("not   ", self._homely(sentence), self.style.width)
+        for sentence in unique(text for outcome in roots for text in outcome.not_helping):
+            yield from _hanging("not   ", self.homely(sentence), self.style.width)
+        if self.view.pasted is not None:
+            yield from self._texts(self.view.pasted)
         more = [f"{self.view.program} explain {outcome.rule}" for outcome in roots[:_MOST_EXPLAINED]]
         if self.view.steps:
             more.append(" ".join(word for word in (self.view.program, "fix", self.view.again) if word))
@@ -315,6 +368,24 @@ class _Text:
         lines = ["; ".join(more)] if len("; ".join(more)) <= self.style.width - 6 else more
         for number, line in enumerate(lines):
             yield ("more  " if number == 0 else "      ") + clean(line)
+
+    # -- pasted texts -------------------------------------------------------------------------------------------------
+
+    def _texts(self, pasted: Pasted) -> Iterator[str]:
+        """What was recognised, what no check explains, and what to paste next."""
+        width = self.style.width
+        for item in pasted.unexplained:
+            yield from _hanging("says  ", f'"{item.text}" ({item.source}): {item.meaning}', width)
+            causes = [f"{rule} {rule_name(rule)}" for rule in item.causes if rule in rule_files()]
+            if causes:
+                yield from _hanging("      ", "can be " + "; ".join(causes[:_MOST_SUSPECTS]), width)
+        yield from _hanging("read  ", read_sentence(pasted), width)
+        for note in pasted.notes if self.style.verbose else pasted.notes[:_MOST_NOTES]:
+            yield from _hanging("note  ", self.homely(note), width)
+        for number, question in enumerate(pasted.questions):
+            start = "next  " if number == 0 else "      "
+            yield from _hanging(start, f"paste what this prints there ({question.tells}):", width)
+            yield "        " + self.style.paint("command", clean(question.command))
 
 
 def _weight(outcome: Outcome) -> int:
@@ -334,5 +405,5 @@ def _in_brackets(text: Optional[str]) -> str:
     return f" ({text})" if text else ""
 
 
-def _unique(texts: Iterable[str]) -> list[str]:
+def unique(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))

@@ -7,6 +7,6 @@ the line that it was read from.
 from __future__ import annotations
 
 from cudadoctor.reports.blocks import Block, Claim
-from cudadoctor.reports.reading import Reading, read_report
+from cudadoctor.reports.reading import Reading, Recognised, read_report
 
-__all__ = ["Block", "Claim", "Reading", "read_report"]
+__all__ = ["Block", "Claim", "Reading", "Recognised", "read_report"]

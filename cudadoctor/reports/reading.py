@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Optional
 
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import Facts
@@ -32,8 +33,14 @@ class Reading(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_report(texts: Sequence[tuple[str, bytes | str]], matrix: Matrix) -> Reading:
-    """Reads (name, content) pairs, in the order in which they were given; a later text counts as later."""
+def read_report(
+    texts: Sequence[tuple[str, bytes | str]], matrix: Matrix, *, named: Optional[bool] = None, strict: bool = True
+) -> Reading:
+    """Reads (name, content) pairs, in the order in which they were given; a later text counts as later.
+
+    `named`: the source of each fact names its text (None: where there are several). Without `strict` a reader that
+    fails costs what it would have read, and a note says so.
+    """
     modules = {module.__name__: module for module in readers()}
     triggers = Triggers(
         {
@@ -42,15 +49,24 @@ def read_report(texts: Sequence[tuple[str, bytes | str]], matrix: Matrix) -> Rea
         }
     )
     found: list[tuple[Text, Block]] = []
+    failures: list[str] = []
     for name, content in texts:
         text = Text(name, content)
         hits = triggers.find(text)
-        blocks = [block for owner, lines in hits.items() for block in modules[owner].read(text, lines, matrix)]
+        blocks: list[Block] = []
+        for owner, lines in hits.items():
+            try:
+                blocks += modules[owner].read(text, lines, matrix)
+            except Exception as error:
+                if strict:
+                    raise
+                kind = owner.rpartition(".")[2]
+                failures.append(f"cudadoctor's own reader of {kind} failed ({type(error).__name__}): please report it")
         blocks.sort(key=lambda block: (block.first, block.last))
         found += [(text, block) for block in blocks]
-    facts, used, notes = merged(found, matrix)
+    facts, used, notes = merged(found, matrix, len(texts) > 1 if named is None else named, strict)
     recognised = tuple(
         Recognised(text.name, block.kind, text.number(block.first), text.number(block.last), use)
         for (text, block), use in zip(found, used)
     )
-    return Reading(facts, recognised, notes)
+    return Reading(facts, recognised, (*failures, *notes))

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from cudadoctor.model.fact import Fact, Facts
 from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.decode import decode
 
 USER = "user"
 OTHER_USER = "other"
@@ -38,7 +39,9 @@ _NO_NAMES = frozenset(
         "centos", "fedora", "rocky", "ec2-user", "opc", "azureuser", "vagrant", "docker", "jovyan", "coder", "vscode",
         "runner", "jenkins", "gitlab-runner", "nobody", "nvidia", "cuda", "torch", "python", "conda", "pip", "linux",
         "kernel", "home", "usr", "opt", "lib", "bin", "etc", "dev", "proc", "sys", "tmp", "var", "mnt", "data",
-        "scratch", "work", "none", "open", "host", "localhost", "node", "server", "gpu",
+        "scratch", "work", "none", "open", "host", "localhost", "node", "server", "gpu", "pytorch", "vllm", "comfyui",
+        "tensorflow", "jupyter", "jetson", "tegra", "desktop", "laptop", "workstation", "train", "training", "python3",
+        "windows", "container", "driver", "version", "devel", "runtime", "library", "module",
     )
 )  # fmt: skip
 
@@ -123,6 +126,23 @@ def _unnamed(row: re.Match[str]) -> str:
     return row.group(1) + "program".ljust(len(row.group(2)))[: len(row.group(2))] + row.group(3)
 
 
+# Where a pasted text tells its people and its hosts: an expression, and what its groups are.
+_TELLING = (
+    (
+        r"(?m)^[>\s]{0,9}(?:\([\w.\-]{1,40}\) ?)?\[?([a-z_][\w.\-]{0,31})@([A-Za-z][\w.\-]{0,62})[: ].{0,200}?[#$%]",
+        "user",
+        "host",
+    ),
+    (r"/(?:home|Users)/([^/\s:;,\"'\\]{1,64})", "user"),
+    (r"(?i)[A-Z]:[\\/]{1,2}Users[\\/]{1,2}([^\\/:*?\"<>|\r\n;]{1,64})", "user"),
+    (r"(?m)^(?:export )?(?:USER|LOGNAME|USERNAME|SUDO_USER)=([\w.\-]{1,64})", "user"),
+    (r"(?m)^(?:export )?(?:HOSTNAME|COMPUTERNAME|HOST)=([\w.\-]{1,64})", "host"),
+    (r"\bLinux ([\w.\-]{1,64}) \d+\.\d+[\w.\-]* #\d", "host"),
+    (r"(?:Host Name|Hostname|Hostnameprefix|主机名|node|Node):[ \t]{1,40}([A-Za-z][\w.\-]{1,62})", "host"),
+    (r"(?m)^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.\-]{1,64}) \S{1,60}?: ", "host"),
+)  # fmt: skip
+
+
 class Redactor:
     """Replaces; the same thing by the same thing for as long as it lives."""
 
@@ -164,6 +184,22 @@ class Redactor:
         hosts += [host.partition(".")[0] for host in hosts]
         given = {variables.get(name) for name in ("SLURMD_NODENAME", "NODE_NAME")}
         return cls(names, home, [host for host in hosts if host not in given])
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[Union[bytes, str]]) -> Redactor:
+        """Knows the people and hosts that pasted texts name: by prompts (`alice@node7:~$`), homes, the variables USER,
+        LOGNAME and HOSTNAME, and the lines in which `uname -a` and `systeminfo` tell the host."""
+        names: dict[str, None] = {}
+        hosts: dict[str, None] = {}
+        for text in texts:
+            if isinstance(text, bytes):
+                text = decode(text)
+            for expression, *kinds in _TELLING:
+                for match in re.finditer(expression, text):
+                    for kind, found in zip(kinds, match.groups()):
+                        if found:
+                            (names if kind == "user" else hosts).setdefault(found)
+        return cls(names, None, hosts)
 
     # -- texts ------------------------------------------------------------------------------------------------------
 
