@@ -1,5 +1,5 @@
-r"""What `python -m torch.utils.collect_env` prints (torch 1.0 to 2.15, and vLLM's of the same layout), also where it
-has all run together into one line:
+r"""What `python -m torch.utils.collect_env` prints (torch 1.0 to 2.15), and vLLM's program of the same name, also where
+it has all run together into one line:
 
     Collecting environment information...
     PyTorch version: 2.6.0+cu124
@@ -24,6 +24,8 @@ has all run together into one line:
     [pip3] torch==2.6.0
     [conda] pytorch   1.4.0   py3.7_cuda10.1.243_cudnn7.6.3_0    pytorch
 
+vLLM's since 0.9 parts it by titles in lines of equals signs, and pads the labels: "PyTorch version     : 2.7.0+cu126".
+
 "CUDA runtime version" is that of the nvcc on PATH, not torch's. "Could not collect" says that a command failed, and
 "No CUDA" that is_available() was False and nothing was found; neither says that a thing is not there.
 """
@@ -41,6 +43,7 @@ _LABELS = (
     "Is debug build",
     "CUDA used to build PyTorch",
     "ROCM used to build PyTorch",
+    "XPU used to build PyTorch",
     "OS",
     "GCC version",
     "Clang version",
@@ -67,8 +70,12 @@ _LABELS = (
     "vLLM Build Flags",
     "GPU Topology",
 )
+LABELS = frozenset(_LABELS)
 _AT_LABEL = re.compile(r"(?:(?<=\s)|^)(" + "|".join(map(re.escape, _LABELS)) + r")[ \t]*:(?=\s|$)", re.MULTILINE)
-_GPU = re.compile(r"GPU (\d{1,3}): (.+?)(?=\s+GPU \d{1,3}: |\s+MIG |\n|$)")
+_GPU = re.compile(
+    r"GPU (\d{1,3}): (\S.{0,120}?)(?=\s{1,200}GPU \d{1,3}: |\s{1,200}MIG \d|\s{1,200}={5}|[ \t]{0,200}(?:\n|$))"
+)
+_MIG_CHILD = re.compile(r"\s{1,200}MIG \d\S* +Device +\d+:")
 _LIBRARY = re.compile(r"\[pip3?\] ([A-Za-z0-9][\w.-]*)==([\w.!+-]+)")
 _CONDA = re.compile(r"\[conda\] ([a-z0-9][\w.-]*)[ \t]+(\d[\w.!+]*)[ \t]+([\w.]+)(?:[ \t]+([\w./-]+))?")
 
@@ -83,10 +90,12 @@ class CondaEntry(NamedTuple):
 
 
 class CollectEnv(NamedTuple):
-    """The values by label, each as printed; GPUs as (number, name); packages that pip and conda list."""
+    """The values by label, each as printed; GPUs as (number, name); the numbers of those that are divided by MIG;
+    packages that pip and conda list."""
 
     values: Mapping[str, str]
     gpus: tuple[tuple[int, str], ...]
+    divided: tuple[int, ...]
     pip: tuple[tuple[str, str], ...]
     conda: tuple[CondaEntry, ...]
 
@@ -101,23 +110,29 @@ def parse_collect_env(text: str) -> CollectEnv | None:
     parts = _AT_LABEL.split(text)
     flat = text.count("\n") < 5
     values: dict[str, str] = {}
-    gpus: tuple[tuple[int, str], ...] = ()
+    gpus: list[tuple[int, str]] = []
+    divided: list[int] = []
     for label, value in zip(parts[1::2], parts[2::2]):
         if label in values:
             continue
         if label == "GPU models and configuration":
             body = value if flat else value.split("\n\n")[0]
-            gpus = tuple((int(number), name.strip()) for number, name in _GPU.findall(body))
+            for match in _GPU.finditer(body):
+                gpus.append((int(match.group(1)), match.group(2).strip()))
+                if _MIG_CHILD.match(body, match.end()):
+                    divided.append(gpus[-1][0])
             values[label] = body.strip()
         elif label in ("CPU", "Versions of relevant libraries", "GPU Topology"):
             values[label] = ""
         else:
-            values[label] = (value if flat else value.partition("\n")[0]).strip()
+            # Where all has run together, one of vLLM's titles may stand between this value and the next label.
+            values[label] = (value.partition("=====")[0] if flat else value.partition("\n")[0]).strip()
     if not {"PyTorch version", "Is CUDA available", "CUDA used to build PyTorch"} & set(values):
         return None
     return CollectEnv(
         values,
-        gpus,
+        tuple(gpus),
+        tuple(divided),
         tuple(dict.fromkeys(_LIBRARY.findall(text))),
         tuple(CondaEntry(name, version, build, at or None) for name, version, build, at in _CONDA.findall(text)),
     )

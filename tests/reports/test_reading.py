@@ -147,10 +147,11 @@ def test_the_cuda_of_a_build(matrix: Matrix, printed: str, state: str, value: st
     assert (fact.state, fact.value) == (state, value)
 
 
-def test_a_torch_that_cannot_be_imported_is_not_known(matrix: Matrix) -> None:
+def test_of_a_torch_that_cannot_be_imported_pip_knows_the_version_alone(matrix: Matrix) -> None:
     text = re.sub(r"(PyTorch version|CUDA used to build PyTorch): \S+", r"\1: N/A", REPORT)
     facts = read_report([("r", text)], matrix).facts
-    assert facts["torch.version"].is_unknown and facts["torch.cuda"].is_unknown
+    assert facts["torch.version"].value == "2.6.0"
+    assert facts["torch.cuda"].is_unknown and facts["torch.cuda_available"].is_known
 
 
 def test_of_two_machines_the_last_counts(matrix: Matrix) -> None:
