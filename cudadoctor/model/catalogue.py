@@ -415,7 +415,7 @@ ONLY_IN_REPORTS = (
     "smi.links",
     "smi.peer_access",
     "gpu.{n}.mig_pending",
-    "gpu.{n}.fabric_",
+    "gpu.{n}.fabric_status",
     "gpu.{n}.addressing_mode",
     "gpu.{n}.bar1_total",
     "gpu.{n}.virtualization",

@@ -33,7 +33,7 @@ from typing import Any
 from cudadoctor.model.record import NamedTuple
 
 from .digits import is_digits, is_dotted
-from .errors import unlike
+from .errors import ParseError, unlike
 
 KNOWN = "known"
 ABSENT = "absent"
@@ -178,6 +178,57 @@ def gpu_entry(index: int, name: str | None) -> dict[str, Any]:
     }
 
 
+MIB = 1 << 20
+
+
+def mib_as_bytes(size: Cell) -> int | None:
+    """The bytes of a known cell in MiB, else None."""
+    mib = size.integer
+    return None if mib is None else mib * MIB
+
+
+def bus_address(text: str | None) -> str | None:
+    """The address as the facts write it (0000:01:00.0), or None where the text is none."""
+    from .pci import normalise_bus_id
+
+    if text is None:
+        return None
+    try:
+        return normalise_bus_id(text)
+    except ParseError:
+        return None
+
+
+def is_enabled(mode: Cell) -> bool | None:
+    """True and False for "Enabled" and "Disabled" ("On", "Off"; "Yes", "No"; "1", "0"), else None."""
+    return _SWITCHES.get((mode.value or "").lower())
+
+
+_SWITCHES = {
+    "enabled": True,
+    "disabled": False,
+    "on": True,
+    "off": False,
+    "yes": True,
+    "no": False,
+    "1": True,
+    "0": False,
+}
+
+
+def table_entry(gpu: SmiGpu) -> dict[str, Any]:
+    """An entry of the fact `smi.gpus`."""
+    entry = gpu_entry(gpu.gpu, gpu.name.value)
+    entry["truncated"] = gpu.name_is_cut
+    entry["address"] = bus_address(gpu.bus_id.value)
+    entry["memory_total"] = mib_as_bytes(gpu.memory_total_mib)
+    entry["memory_used"] = mib_as_bytes(gpu.memory_used_mib)
+    entry["mig"] = is_enabled(gpu.mig_mode)
+    entry["driver_model"] = gpu.driver_model.value
+    entry["lost"] = gpu.is_unreadable
+    return entry
+
+
 class SmiTable(NamedTuple):
     """One whole table.
 
@@ -192,6 +243,7 @@ class SmiTable(NamedTuple):
     gpus: tuple[SmiGpu, ...]
     mig_devices: tuple[SmiMigDevice, ...]
     processes: tuple[SmiProcess, ...] | None
+    lists_mig: bool = False  # it has a section of MIG devices, which may say that there are none
 
 
 def parse_table(text: str) -> SmiTable:
@@ -221,6 +273,15 @@ def parse_tables(text: str) -> list[SmiTable]:
     return tables
 
 
+def parse_fragment(text: str) -> SmiTable:
+    """A table whose head is cut off: rows of GPUs, of MIG devices or of processes, no numbers. Never fails."""
+    reader = _TableReader("", "")
+    for line in text.splitlines():
+        if len(line) <= 2000:
+            reader.feed(line)
+    return reader.finish()
+
+
 def _version_cell(line: str, label: str) -> Cell:
     words = line.partition(label)[2].partition(":")[2].replace("|", " ").split(None, 1)
     if not words:
@@ -247,6 +308,7 @@ class _TableReader:
         self.section = "gpus"
         self.rows: list[list[list[str]]] = []
         self.mig: list[SmiMigDevice] = []
+        self.mig_section_seen = False
         self.processes: list[SmiProcess] | None = None
 
     def feed(self, line: str) -> None:
@@ -259,7 +321,7 @@ class _TableReader:
         if first.startswith("Processes:"):
             self.section, self.processes = "processes", []
         elif first.startswith("MIG devices:"):
-            self.section = "mig"
+            self.section, self.mig_section_seen = "mig", True
         elif first.startswith("GPU") and "Name" in first and self.section == "gpus":
             self.driver_model_column = "WDDM" in first or "Driver-Model" in first
         elif self.section == "gpus" and len(parts) == 3:
@@ -310,7 +372,10 @@ class _TableReader:
     def finish(self) -> SmiTable:
         gpus = tuple(_gpu(rows, self.driver_model_column) for rows in self.rows)
         processes = None if self.processes is None else tuple(self.processes)
-        return SmiTable(self.smi_version, self.driver, self.cuda, self.layout, gpus, tuple(self.mig), processes)
+        mig = tuple(self.mig)
+        return SmiTable(
+            self.smi_version, self.driver, self.cuda, self.layout, gpus, mig, processes, self.mig_section_seen
+        )
 
 
 def _is_process_kind(text: str) -> bool:
@@ -384,12 +449,13 @@ def _gpu(rows: list[list[str]], driver_model_column: bool) -> SmiGpu:
     )
 
 
-# Failures. nvidia-smi writes them to stdout, and most of its codes are NVML's.
+# Failures. nvidia-smi writes them to stdout, and most of its codes are NVML's. The names are those of the fact
+# driver.smi_failure.
 
-DRIVER_NOT_LOADED = "driver-not-loaded"
-LIBRARY_NOT_FOUND = "library-not-found"
-VERSION_MISMATCH = "version-mismatch"
-NO_PERMISSION = "no-permission"
+DRIVER_NOT_LOADED = "no-driver"
+LIBRARY_NOT_FOUND = "no-library"
+VERSION_MISMATCH = "mismatch"
+NO_PERMISSION = "permission"
 GPU_LOST = "gpu-lost"
 UNKNOWN_ERROR = "unknown-error"
 NO_DEVICES = "no-devices"

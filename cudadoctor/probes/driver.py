@@ -22,7 +22,7 @@ from cudadoctor.parse.versions import cuda_from_int
 from cudadoctor.probes.api import EVERYWHERE, Probe
 
 if TYPE_CHECKING:
-    from cudadoctor.parse.nvidia_smi import Cell, SmiGpu, SmiTable
+    from cudadoctor.parse.nvidia_smi import Cell, SmiTable
     from cudadoctor.system.port import ProgramResult, RunningProgram, RunningQuery, System
 
 NVML = "nvml"
@@ -129,6 +129,17 @@ _UNKNOWN_STATE = 32  # NVML_PSTATE_UNKNOWN
 
 _COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
 _DRIVER_MODELS = ("WDDM", "TCC", "MCDM")
+_FABRIC_STATES = ("none", "not-started", "in-progress", "completed")
+_RECOVERY_ACTIONS = (
+    "none",
+    "reset",
+    "reboot",
+    "drain-p2p",
+    "drain-and-reset",
+    "recover-imex-domain",
+    "bus-reset",
+    "reboot",
+)
 _EVENT_REASONS = (
     "gpu_idle",
     "applications_clocks_setting",
@@ -314,6 +325,8 @@ _GPU_FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("clock_sm_max", "clock_sm_max", _as_it_is),
     ("driver_model", "driver_model", _choice(_DRIVER_MODELS)),
     ("display_active", "display_active", bool),
+    ("fabric_state", "fabric", lambda found: _choice(_FABRIC_STATES)(found["state"])),
+    ("recovery_action", "recovery_action", _choice(_RECOVERY_ACTIONS)),
 )
 
 
@@ -343,7 +356,6 @@ def _no_gpu_facts(reason: str, lost: bool) -> dict[str, Fact[Any]]:
 # -- nvidia-smi -----------------------------------------------------------------------------------------------------
 
 SMI = "nvidia-smi"
-MIB = 1 << 20
 
 _QUERY = (
     "index",
@@ -356,14 +368,6 @@ _QUERY = (
     "mig.mode.current",
 )
 _QUERY_OF_OLD_DRIVERS = _QUERY[:6]
-
-# What the parser calls a failure, and what the catalogue does.
-_FAILURES = {
-    "driver-not-loaded": "no-driver",
-    "library-not-found": "no-library",
-    "version-mismatch": "mismatch",
-    "no-permission": "permission",
-}
 
 # After these, nvidia-smi has nothing more to say.
 _FINAL = ("no-driver", "no-library", "mismatch", "permission", "no-devices", "timed-out")
@@ -404,7 +408,7 @@ def _cut(result: ProgramResult) -> ProgramResult:
 
 
 def _table_facts(result: ProgramResult) -> dict[str, Fact[Any]]:
-    from cudadoctor.parse.nvidia_smi import parse_table
+    from cudadoctor.parse.nvidia_smi import parse_table, table_entry
 
     table: Optional[SmiTable] = None
     try:
@@ -421,7 +425,7 @@ def _table_facts(result: ProgramResult) -> dict[str, Fact[Any]]:
     facts["driver.smi_version"] = _cell(table.driver_version)
     facts["driver.smi_tool_version"] = known(table.smi_version, SMI)
     facts["driver.smi_cuda"] = _cell(table.cuda_version)
-    facts["smi.gpus"] = known([_table_row(gpu) for gpu in table.gpus], SMI)
+    facts["smi.gpus"] = known([table_entry(gpu) for gpu in table.gpus], SMI)
     return facts
 
 
@@ -442,7 +446,6 @@ def _failure_facts(result: ProgramResult, table: Optional[SmiTable]) -> dict[str
         words = (failure.text if failure else first)[:300]
         by_exit = kind_of_exit_code(result.exit_status) if result.exit_status else None
         kind = failure.kind if failure else by_exit or "unreadable"
-        kind = _FAILURES.get(kind, kind)
         if failure is not None and failure.library_version:
             facts["driver.smi_library_version"] = known(failure.library_version, SMI)
     facts["driver.smi_failure"] = known(kind, SMI)
@@ -455,38 +458,6 @@ def _cell(cell: Cell) -> Fact[str]:
     if cell.state == "known":
         return known(cell.text, SMI)
     return absent(SMI) if cell.state == "absent" else unknown(f"nvidia-smi printed {cell.text!r}", SMI)
-
-
-def _bytes(cell: Cell) -> Optional[int]:
-    mib = cell.integer
-    return None if mib is None else mib * MIB
-
-
-def _bus(text: Optional[str]) -> Optional[str]:
-    if text is None:
-        return None
-    try:
-        return _address(text)
-    except ParseError:
-        return None
-
-
-def _table_row(gpu: SmiGpu) -> dict[str, Any]:
-    from cudadoctor.parse.nvidia_smi import gpu_entry
-
-    row = gpu_entry(gpu.gpu, gpu.name.value)
-    row["truncated"] = gpu.name_is_cut
-    row["address"] = _bus(gpu.bus_id.value)
-    row["memory_total"] = _bytes(gpu.memory_total_mib)
-    row["memory_used"] = _bytes(gpu.memory_used_mib)
-    row["mig"] = _is_enabled(gpu.mig_mode)
-    row["driver_model"] = gpu.driver_model.value
-    row["lost"] = gpu.is_unreadable
-    return row
-
-
-def _is_enabled(cell: Cell) -> Optional[bool]:
-    return {"Enabled": True, "Disabled": False}.get(cell.value or "")
 
 
 def _ask_more(system: System, path: str, facts: dict[str, Fact[Any]]) -> None:
@@ -509,7 +480,7 @@ def _rows_by_index(facts: Mapping[str, Fact[Any]]) -> dict[int, dict[str, Any]]:
 
 
 def _take_query(text: str, columns: tuple[str, ...], facts: dict[str, Fact[Any]]) -> bool:
-    from cudadoctor.parse.nvidia_smi import gpu_entry, parse_csv
+    from cudadoctor.parse.nvidia_smi import bus_address, gpu_entry, is_enabled, mib_as_bytes, parse_csv
 
     try:
         table = parse_csv(text, columns)
@@ -525,13 +496,13 @@ def _take_query(text: str, columns: tuple[str, ...], facts: dict[str, Fact[Any]]
         if name.value is not None:
             row["name"], row["truncated"] = name.value, False
         row["lost"] = row["lost"] or "is lost" in name.text
-        row["address"] = row["address"] or _bus(cells["pci.bus_id"].value)
+        row["address"] = row["address"] or bus_address(cells["pci.bus_id"].value)
         for key, column in (("memory_total", "memory.total"), ("memory_used", "memory.used")):
-            size = _bytes(cells[column])
+            size = mib_as_bytes(cells[column])
             row[key] = row[key] if size is None else size
         if "compute_cap" in cells:
             row["compute_capability"] = cells["compute_cap"].value
-            enabled = _is_enabled(cells["mig.mode.current"])
+            enabled = is_enabled(cells["mig.mode.current"])
             row["mig"] = row["mig"] if enabled is None else enabled
         version = cells["driver_version"]
         if version.value is not None and not facts["driver.smi_version"].is_known:
