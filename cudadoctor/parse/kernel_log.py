@@ -28,6 +28,7 @@ from .pci import normalise_bus_id
 
 # Kinds of events.
 XID = "xid"  # values: number, detail
+SXID = "sxid"  # an error of an NVSwitch; values: number, fatal (yes, no; absent where the line does not say), detail
 API_MISMATCH = "api-mismatch"  # values: client, module
 MODULE_LOADED = "module-loaded"  # values: version, flavour
 DEVICE_TAKEN = "device-taken"  # another driver (nouveau) owns the card; values: drivers
@@ -126,6 +127,8 @@ _Event = tuple[str, Optional[str], dict[str, str]]
 def _event(line: str, later: list[str]) -> _Event | None:
     if line.startswith("NVRM:"):
         return _nvrm(line[5:].strip(), [text[5:].strip() for text in _run_of_nvrm(later)])
+    if line.startswith("nvidia-nvswitch"):
+        return _nvswitch(line)
     return _modules(line) or _bus_and_memory(line)
 
 
@@ -175,6 +178,24 @@ def _nvrm(text: str, later: list[str]) -> _Event | None:
     if "already bound to vfio-pci" in text:
         return BOUND_TO_VFIO, _first_bus(text), {}
     return None
+
+
+def _nvswitch(line: str) -> _Event | None:
+    found = re.match(
+        r"nvidia-nvswitch[0-9]{0,3}: SXid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): ([0-9]{4,6})(?:, *(.{0,300}))?",
+        line,
+        re.ASCII,
+    )
+    if found is None:
+        return None
+    detail = (found.group(3) or "").strip()
+    values = {"number": found.group(2), "detail": detail}
+    if detail.startswith(("Fatal", "Non-fatal")):
+        values["fatal"] = "yes" if detail.startswith("Fatal") else "no"
+    try:
+        return SXID, normalise_bus_id(found.group(1)), values
+    except ParseError:
+        return None
 
 
 def _api_mismatch(joined: str) -> _Event:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudadoctor.model.fact import Fact, known, unknown
-from cudadoctor.parse.kernel_log import KernelEvent, parse_kernel_log
+from cudadoctor.model.fact import Fact, ParseError, known, unknown
+from cudadoctor.parse.kernel_log import XID, KernelEvent, parse_kernel_log
 from cudadoctor.probes.api import LINUX, Probe
 from cudadoctor.probes.driver_files import library_version
 from cudadoctor.probes.pci import display_devices
@@ -21,7 +21,19 @@ _MOST_EVENTS = 200
 
 
 def look(system: System) -> dict[str, Fact[Any]]:
-    return {"kernel.log_events": _events(system)}
+    events = _events(system)
+    facts: dict[str, Fact[Any]] = {"kernel.log_events": events}
+    if any(event["kind"] == XID for event in events.value or ()):
+        # How long ago an Xid was: its line tells the seconds since the start.
+        facts["system.uptime"] = system.read_text("/proc/uptime", 128).map(_uptime)
+    return facts
+
+
+def _uptime(text: str) -> float:
+    try:
+        return float(text.split()[0])
+    except (ValueError, IndexError):
+        raise ParseError("it holds no number") from None
 
 
 def event_entry(event: KernelEvent) -> dict[str, Any]:
@@ -88,4 +100,4 @@ def _in_trouble(system: System, devices: Fact[list[dict[str, Any]]], module: Fac
     return version.is_known and library.is_known and version.get().strip() != library.get()
 
 
-PROBE = Probe("kernel_log", (LINUX,), ("kernel.log_events",), look)
+PROBE = Probe("kernel_log", (LINUX,), ("kernel.log_events", "system.uptime"), look)

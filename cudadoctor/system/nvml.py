@@ -286,6 +286,8 @@ def _ask_gpu(questions: _Questions, index: int) -> dict[str, Any]:
             shape=lambda pair: pair[0],
         ),
         "display_active": ask("nvmlDeviceGetDisplayActive", handle),
+        "fabric": _fabric(questions, handle),
+        "recovery_action": _recovery_action(questions, handle),
     }
     pci = ask(
         "nvmlDeviceGetPciInfo",
@@ -298,6 +300,38 @@ def _ask_gpu(questions: _Questions, index: int) -> dict[str, Any]:
     if gpu["mig_mode"] == 1:
         gpu["mig_devices"] = _count_mig_devices(questions, handle)
     return gpu
+
+
+def _fabric(questions: _Questions, handle: Any) -> Any:
+    """How far the registration with the NVLink fabric is: its state, and NVML's code of how it ended."""
+    structure = getattr(questions._pynvml, "c_nvmlGpuFabricInfo_t", None)
+    if structure is None:
+        return {"code": FUNCTION_NOT_FOUND, "error": "this nvidia-ml-py knows no fabric"}
+    found = structure()
+    return questions.ask(
+        "nvmlDeviceGetGpuFabricInfo",
+        handle,
+        found,
+        # State 0: this card takes part in none.
+        shape=lambda _: {"state": int(found.state), "status": int(found.status)} if found.state else {"absent": True},
+    )
+
+
+def _recovery_action(questions: _Questions, handle: Any) -> Any:
+    """What the driver says that the GPU needs. Drivers before it was invented do not know the field."""
+    field = getattr(questions._pynvml, "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", None)
+    if field is None:
+        return {"code": FUNCTION_NOT_FOUND, "error": "this nvidia-ml-py knows no recovery action"}
+    answer = questions.ask(
+        "nvmlDeviceGetFieldValues",
+        handle,
+        [field],
+        shape=lambda values: {"result": int(values[0].nvmlReturn), "value": int(values[0].value.uiVal)},
+    )
+    if "result" not in answer:
+        return answer
+    # An older driver calls the field itself invalid.
+    return answer["value"] if answer["result"] == 0 else {"absent": True}
 
 
 def _count_mig_devices(questions: _Questions, handle: Any) -> Any:

@@ -27,6 +27,7 @@
  *     mig, mig_pending, mig_max, mig_devices = 1g.10gb:9728,2g.20gb:19968 (profile:MiB)
  *     persistence, compute_mode, display_mode, display_active
  *     driver_model                  Windows: 0 WDDM, 1 TCC, 2 MCDM
+ *     fabric, fabric_status         registration with the NVLink fabric: 1 not started, 2 in progress, 3 completed
  *     procs, gprocs, mprocs = 4242:69000,4243:na   (pid:MiB) compute, graphics, MPS processes
  *     field.<id>                    one value of nvmlDeviceGetFieldValues
  *   The value "na" of a field makes its function answer NVML_ERROR_NOT_SUPPORTED (3).
@@ -662,6 +663,24 @@ Return nvmlDeviceGetDriverModel_v2(Device *device, u32 *current, u32 *pending)
 Return nvmlDeviceGetDriverModel(Device *device, u32 *current, u32 *pending)
 {
     return nvmlDeviceGetDriverModel_v2(device, current, pending);
+}
+
+typedef struct {
+    unsigned char cluster[16];
+    u32 status, clique;
+    unsigned char state;
+} FabricInfo;
+
+Return nvmlDeviceGetGpuFabricInfo(Device *device, FabricInfo *out)
+{
+    ENTER(device);
+    u32 state;
+    Return error = give(device, "fabric", "na", &state);
+    if (error)
+        return error;
+    memset(out, 0, sizeof *out);
+    out->state = (unsigned char)state;
+    return give(device, "fabric_status", "0", &out->status);
 }
 
 typedef struct {

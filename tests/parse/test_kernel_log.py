@@ -54,6 +54,18 @@ EVENTS = [
         (log.NEEDS_LEGACY_DRIVER, None, {"branch": "470"}),
     ),
     (
+        "nvidia-nvswitch3: SXid (PCI:0000:06:00.0): 14017, Fatal, Link 04 XBAR error",
+        (log.SXID, "0000:06:00.0", {"number": "14017", "fatal": "yes", "detail": "Fatal, Link 04 XBAR error"}),
+    ),
+    (
+        "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 46 egress non-posted PRIV error",
+        (
+            log.SXID,
+            "0000:c1:00.0",
+            {"number": "12028", "fatal": "no", "detail": "Non-fatal, Link 46 egress non-posted PRIV error"},
+        ),
+    ),
+    (
         "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x40:2477)",
         (log.INIT_FAILED, "0000:01:00.0", {"codes": "0x62:0x40:2477"}),
     ),

@@ -78,8 +78,19 @@ def test_two_gpus(fake_nvml: Any) -> None:
         "clock_sm_max": first["clock_sm_max"],
         "driver_model": {"absent": True},
         "display_active": 0,
+        "fabric": {"absent": True},
+        "recovery_action": {"absent": True},
     }
     assert answer["gpus"][1]["pci_bus_id"] == "00000000:02:00.0"
+
+
+def test_fabric_and_recovery(fake_nvml: Any) -> None:
+    lines = (
+        "count = 2\ngpu.fabric = 3\ngpu1.fabric = 2\ngpu1.fabric_status = 999\ngpu.field.230 = 0\ngpu1.field.230 = 1\n"
+    )
+    first, second = answer_of(fake_nvml("two_gpus", text=lines))["gpus"]
+    assert (first["fabric"], first["recovery_action"]) == ({"state": 3, "status": 0}, 0)
+    assert (second["fabric"], second["recovery_action"]) == ({"state": 2, "status": 999}, 1)
 
 
 # Scenario, NVML's code and words.
