@@ -189,7 +189,7 @@ class PackageQuestions(TorchQuestions, DriverQuestions):
 
     def cuda_wheels(self, cuda_major: int) -> tuple[str, ...]:
         """Names of all wheels that bring CUDA libraries of that major."""
-        rows = self.raw("libraries")["library"]
+        rows = [row for row in self.raw("libraries")["library"] if not row.get("apart")]
         names = (name for row in rows for words in row["packages"].values() for name in words.split(" "))
         return tuple(
             sorted({name for name in names if name != "driver" and _cuda_major_of_package(name) == cuda_major})

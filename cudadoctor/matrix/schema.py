@@ -252,7 +252,13 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             msvc_min=_r(_whole, "an _MSC_VER"),
             msvc_below=_r(_whole, "an _MSC_VER"),
             visual_studio=_r(_text, "text"),
-        )
+        ),
+        "header": _table(
+            glibc=_r(_version, "a glibc version"),
+            cuda=_r(_version, "a CUDA version"),
+            arch=_c(_one_of("x86_64", "aarch64"), "x86_64 or aarch64"),
+            functions=_r(_list_of(_text), "names"),
+        ),
     },
     "distributions": {
         "distribution": _table(
@@ -304,6 +310,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             packages=_r(_texts, "packages by library number"),
             wheel=_TEXT,
             windows=_TEXT,
+            apart=_c(_flag, "true or false"),
             component=_r(_text, "text"),
         ),
         "module": _table(name=_r(_text, "text"), kind=_r(_text, "text"), what=_r(_text, "text")),

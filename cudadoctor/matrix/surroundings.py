@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Optional
 
 from .sections import Sections, origin
-from .tables import Distribution, HostCompiler, PowerPlan
+from .tables import Distribution, HeaderClash, HostCompiler, PowerPlan
 from .versions import numbers
 
 
@@ -17,10 +17,14 @@ class SystemQuestions(Sections):
     def host_compiler(self, cuda: str) -> Optional[HostCompiler]:
         """Host compilers that nvcc of "12.6" (or "12.6.3") accepts; None: not known."""
         wanted = (numbers(cuda) or ())[:2]
-        for row in self.once("host_compilers", self._make_compilers):
+        for row in self.host_compilers():
             if len(wanted) == 2 and numbers(row.cuda) == wanted:
                 return row
         return None
+
+    def host_compilers(self) -> tuple[HostCompiler, ...]:
+        """The host compilers of every toolkit that is known, the newest toolkit first."""
+        return self.once("host_compilers", self._make_compilers)
 
     def _make_compilers(self) -> tuple[HostCompiler, ...]:
         data = self.raw("host_compilers")
@@ -40,6 +44,32 @@ class SystemQuestions(Sections):
                 *origin(data, row),
             )
             for row in data["compiler"]
+        )
+
+    def headers_too_new(self, glibc: str, cuda: str, arch: Optional[str] = None) -> Optional[HeaderClash]:
+        """What in the headers of this glibc the nvcc of `cuda` cannot compile; None: nothing that is known."""
+        have, toolkit = numbers(glibc), (numbers(cuda) or ())[:2]
+        for row in self.header_clashes():
+            for_here = row.arch is None or row.arch == arch
+            if have and len(toolkit) == 2 and for_here and have >= (numbers(row.glibc) or ()):
+                if toolkit < (numbers(row.cuda) or ()):
+                    return row
+        return None
+
+    def header_clashes(self) -> tuple[HeaderClash, ...]:
+        """All headers of glibc that an older nvcc cannot compile, the newest glibc first."""
+        data = self.raw("host_compilers")
+        return tuple(
+            HeaderClash(
+                row["glibc"],
+                row["cuda"],
+                row.get("arch"),
+                tuple(row["functions"]),
+                row.get("confidence", "stated"),
+                row.get("note"),
+                *origin(data, row),
+            )
+            for row in data["header"]
         )
 
     def kernel_modules(self, kind: str) -> tuple[str, ...]:

@@ -420,6 +420,23 @@ class HostCompiler(NamedTuple):
         return self.confidence == "guessed"
 
 
+class HeaderClash(NamedTuple):
+    """Headers of the C library that an older nvcc cannot compile."""
+
+    glibc: str
+    """First glibc that has them."""
+    cuda: str
+    """First toolkit that compiles them."""
+    arch: Optional[str]
+    """The only architecture that has them; None: all."""
+    functions: tuple[str, ...]
+    """What the compiler's message names."""
+    confidence: str
+    note: Optional[str]
+    source: str
+    checked: str
+
+
 class PowerPlan(NamedTuple):
     """A Windows power plan or overlay that has a fixed GUID."""
 

@@ -183,7 +183,7 @@ CATALOGUE: dict[str, FactSpec] = {
     # What only nvidia-smi's own words in a report tell.
     "gpu.{n}.mig_pending": FactSpec("bool", "MIG mode changes with the GPU's next reset"),
     "gpu.{n}.fabric_state": FactSpec(
-        "str", "registration with the NVLink fabric: completed, in-progress, not-started; absent: it has none"
+        "str", "registration with the NVLink fabric: completed, in-progress, not-started, none (it has no fabric)"
     ),
     "gpu.{n}.fabric_status": FactSpec("str", "how that registration ended, in nvidia-smi's words (Success, ...)"),
     "gpu.{n}.addressing_mode": FactSpec("str", "how system memory is addressed: hmm, ats or none; absent: not told"),
