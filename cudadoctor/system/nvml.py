@@ -307,11 +307,13 @@ def _fabric(questions: _Questions, handle: Any) -> Any:
     structure = getattr(questions._pynvml, "c_nvmlGpuFabricInfo_t", None)
     if structure is None:
         return {"code": FUNCTION_NOT_FOUND, "error": "this nvidia-ml-py knows no fabric"}
+    import ctypes
+
     found = structure()
     return questions.ask(
         "nvmlDeviceGetGpuFabricInfo",
         handle,
-        found,
+        ctypes.byref(found),  # nvidia-ml-py hands on what it is given: the structure itself would be copied
         # State 0: this card takes part in none.
         shape=lambda _: {"state": int(found.state), "status": int(found.status)} if found.state else {"absent": True},
     )
