@@ -18,13 +18,16 @@ TYPED = 10
 class Claim(NamedTuple):
     """One fact that a text states: a name of the catalogue, its value, and the line (from 0) in which it stands.
 
-    `state` is known or absent; absent only where the program says so itself ("No devices were found").
+    `state` is known or absent; absent only where the program says so itself ("No devices were found"). `trust` is set
+    where the claim is believed less than its block: what a program's output only implies (a table with WDDM in it comes
+    from Windows, and the rest of the report may be of the WSL beside it).
     """
 
     fact: str
     value: Any
     line: int
     state: str = "known"
+    trust: Optional[int] = None
 
 
 class Block(NamedTuple):

@@ -40,7 +40,7 @@ def joined_gpus(lists: Iterable[Sequence[Entry]]) -> list[Entry]:
     for entry in by_cuda:
         for same in _same(seen, entry):
             _complete(same, entry)
-    return seen
+    return [{**gpu_entry(gpu.get("index", 0), None), **gpu} for gpu in seen]
 
 
 def by_index(entries: Iterable[Entry], key: str = "index") -> list[Entry]:
@@ -51,7 +51,7 @@ def by_index(entries: Iterable[Entry], key: str = "index") -> list[Entry]:
         before = by_key.setdefault(entry.get(key), {})
         whole = before.get("name") if before and not before.get("truncated") else None
         before.update({name: value for name, value in entry.items() if value is not None or name not in before})
-        if whole and entry.get("truncated"):
+        if whole and entry.get("truncated") and _plain(whole).startswith(_plain(entry.get("name")).rstrip(". ")):
             before["name"], before["truncated"] = whole, False
     return [by_key[index] for index in sorted(by_key, key=lambda value: (str(type(value)), value))]
 

@@ -17,6 +17,9 @@ from cudadoctor.reports.blocks import Block, Claim
 from cudadoctor.reports.gpus import by_index, joined_gpus
 from cudadoctor.reports.text import Text
 
+# Kinds of blocks of which each shows all GPUs.
+_WHOLE_LISTS = ("nvidia-smi table",)
+
 Found = Sequence["tuple[Text, Block]"]
 
 # Trust, place in the text, and what was claimed there.
@@ -45,7 +48,8 @@ def merged(
                 if strict:
                     raise AssertionError(f"{block.kind} claims {claim.fact} = {claim.value!r}, which no fact can be")
                 continue
-            claims.setdefault(claim.fact, []).append((block.trust, place, text, block, claim))
+            trust = block.trust if claim.trust is None else claim.trust
+            claims.setdefault(claim.fact, []).append((trust, place, text, block, claim))
     facts: dict[str, Fact[Any]] = {"examination.kind": known("report", "the report")}
     for name, stated in claims.items():
         stated.sort(key=lambda entry: entry[:2])
@@ -69,6 +73,7 @@ def _fact(name: str, stated: list[Stated], notes: list[str], named: bool) -> Fac
     *_, (_, _, text, block, claim) = stated
     where = source(text, block, claim, named)
     if name in _KEYS:
+        stated = _of_the_last_table(stated)
         return known(_joined(name, [c.value for *_, c in stated if c.state == KNOWN]), where)
     if name in _COLLECTED:
         return known([entry for *_, c in stated if c.state == KNOWN for entry in c.value], where)
@@ -81,6 +86,12 @@ def _fact(name: str, stated: list[Stated], notes: list[str], named: bool) -> Fac
         said = "; ".join(f"{place} says {value}" for value, place in others.items())
         notes.append(f"{name}: {where} says {claim.value}, and counts; {said}")
     return known(claim.value, where)
+
+
+def _of_the_last_table(stated: list[Stated]) -> list[Stated]:
+    """Of several whole lists (`nvidia-smi -l` prints many, a container shows fewer GPUs than its host) the last."""
+    whole = [entry for entry in stated if entry[3].kind in _WHOLE_LISTS]
+    return [entry for entry in stated if entry not in whole[:-1]]
 
 
 def _of_the_fullest_version(stated: list[Stated]) -> list[Stated]:
