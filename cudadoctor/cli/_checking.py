@@ -37,8 +37,6 @@ def check(
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
     view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, style, reading)
     view = view._replace(program=program())
-    if reading.pasted is not None:
-        view = _private.private(view, reading.pasted.redactor)
     if chosen.is_live:
         view = _private.private(view)
     _output.write(render(form, view), output)

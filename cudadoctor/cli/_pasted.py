@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 from cudadoctor.cli._input import read_bytes
 from cudadoctor.cli._words import InputError
@@ -12,9 +12,6 @@ from cudadoctor.matrix import Matrix, MatrixError, load_matrix
 from cudadoctor.model import Facts
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.reports import Recognised, read_report
-
-if TYPE_CHECKING:
-    from cudadoctor.system import Redactor
 
 # How files begin that are no texts: what people attach instead of pasting.
 _NO_TEXTS = {
@@ -35,12 +32,12 @@ _OURS = re.compile(rb'\s*\{\s*"schema"\s*:\s*"cudadoctor\.(?:report|facts)/')
 
 
 class Pasted(NamedTuple):
-    """What was read of one or several texts. `facts` are those of the machine that they tell of."""
+    """What was read of one or several texts, without names of people and hosts, serials and tokens. `facts` are those
+    of the machine that they tell of."""
 
     facts: Facts
     recognised: tuple[Recognised, ...]
     notes: tuple[str, ...]
-    redactor: Redactor
 
     def beside(self, facts: Facts) -> Facts:
         """`facts` of a machine with the error wordings of these texts, which are a log of a run on it. What else the
@@ -64,7 +61,12 @@ def pasted(texts: Sequence[tuple[str, bytes | str]], matrix: Matrix, named: Opti
     from cudadoctor.system import Redactor
 
     found = read_report(texts, matrix, named=named, strict=False)
-    return Pasted(found.facts, found.recognised, found.notes, Redactor.of_texts(content for _, content in texts))
+    redactor = Redactor.of_texts(content for _, content in texts)
+    return Pasted(
+        redactor.facts(found.facts),
+        tuple(block._replace(text=redactor.text(block.text)) for block in found.recognised),
+        tuple(redactor.text(note) for note in found.notes),
+    )
 
 
 def _name(path: str) -> str:

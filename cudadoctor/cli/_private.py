@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
 
 from cudadoctor.model import Evidence, Facts, FixStep, Outcome
 from cudadoctor.render.view import Pasted, View
@@ -29,24 +29,18 @@ def _redactor() -> Redactor:
     return redactor
 
 
-def private_facts(facts: Facts, redactor: Optional[Redactor] = None) -> Facts:
-    """Facts of the machine that we run on (or, with their `redactor`, of pasted texts), as they may be passed on."""
-    return (redactor or _redactor()).facts(facts)
+def private_facts(facts: Facts) -> Facts:
+    """Facts of the machine that we run on, as they may be passed on."""
+    return _redactor().facts(facts)
 
 
-def private(view: View, redactor: Optional[Redactor] = None) -> View:
-    """A report as it may be passed on: about the machine that we run on, or, with the `redactor` of pasted texts, about
-    the machine that these tell of.
+def private(view: View) -> View:
+    """A report about the machine that we run on, as it may be passed on.
 
     Commands must still work when they are pasted: a path in them that would name the user begins with `~` instead.
     """
-    if redactor is None:
-        redactor = _redactor()
-        home = os.path.expanduser("~").rstrip("/\\")
-    else:
-        from cudadoctor.render.sentences import home_of
-
-        home = home_of(view.report.facts)
+    redactor = _redactor()
+    home = os.path.expanduser("~").rstrip("/\\")
     report = view.report._replace(
         facts=redactor.facts(view.report.facts),
         outcomes=tuple(_outcome(redactor, outcome) for outcome in view.report.outcomes),
@@ -61,6 +55,7 @@ def private(view: View, redactor: Optional[Redactor] = None) -> View:
 
 
 def _pasted(redactor: Redactor, pasted: Pasted) -> Pasted:
+    """The log of a run names this machine's people too."""
     return pasted._replace(
         read=tuple(block._replace(text=redactor.text(block.text)) for block in pasted.read),
         notes=tuple(redactor.text(note) for note in pasted.notes),

@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 import click
 
-from cudadoctor.cli._input import Machine, begin_reading
+from cudadoctor.cli._input import Machine, read_facts
 from cudadoctor.cli._options import machine_options, output_option
 
 
@@ -22,10 +22,7 @@ def command(form: str, record: Optional[str], output: Optional[str], **machine: 
     from cudadoctor.render.facts import facts_json, facts_text
 
     chosen = Machine(**machine)
-    reading = begin_reading(chosen, record)
-    facts = reading.facts()
-    if reading.pasted is not None:
-        facts = private_facts(facts, reading.pasted.redactor)
+    facts = read_facts(chosen, record)
     if chosen.is_live:
         facts = private_facts(facts)
     if record is not None and output is None and is_terminal():
