@@ -14,7 +14,9 @@ from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import Draft
 from cudadoctor.plan.remedies import (
     companions,
+    containers,
     driver,
+    frameworks,
     job,
     kernel,
     modules,
@@ -24,6 +26,7 @@ from cudadoctor.plan.remedies import (
     setting,
     torch,
     windows,
+    windows_gpu,
 )
 
 Remedier = Callable[..., "list[Draft]"]
@@ -34,6 +37,7 @@ REMEDIES: Mapping[str, Remedier] = {
     "reinstall-companions": companions.reinstall_companions,
     "uninstall-package": packages.uninstall_package,
     "reinstall-package": packages.reinstall_package,
+    "install-framework": frameworks.install_framework,
     # -- Python
     "make-venv": python.make_venv,
     "use-python": python.use_python,
@@ -58,9 +62,15 @@ REMEDIES: Mapping[str, Remedier] = {
     "install-windows-driver": windows.install_windows_driver,
     "remove-linux-driver-from-wsl": windows.remove_linux_driver_from_wsl,
     "update-wsl": windows.update_wsl,
+    "use-wsl": frameworks.use_wsl,
     "set-power-plan": windows.set_power_plan,
     "set-power-overlay": windows.set_power_overlay,
     "enlarge-page-file": windows.enlarge_page_file,
+    "raise-tdr-delay": windows_gpu.raise_tdr_delay,
+    "turn-off-gpu-scheduling": windows_gpu.turn_off_gpu_scheduling,
+    "refuse-sysmem-fallback": windows_gpu.refuse_sysmem_fallback,
+    "clean-windows-driver": windows_gpu.clean_windows_driver,
+    "use-wddm": windows_gpu.use_wddm,
     # -- settings and the system
     "join-group": setting.join_group,
     "unset-variable": setting.unset_variable,
@@ -76,6 +86,10 @@ REMEDIES: Mapping[str, Remedier] = {
     # -- containers and jobs
     "run-container-with-gpu": job.run_container_with_gpu,
     "request-gpu": job.request_gpu,
+    "set-up-container-toolkit": containers.set_up_container_toolkit,
+    "generate-cdi-spec": containers.generate_cdi_spec,
+    "run-image-all-the-same": containers.run_image_all_the_same,
+    "use-older-image": containers.use_older_image,
 }
 
 __all__ = ["REMEDIES", "Context", "Draft", "Remedier", "spell_out"]
