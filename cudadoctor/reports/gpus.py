@@ -49,11 +49,23 @@ def by_index(entries: Iterable[Entry], key: str = "index") -> list[Entry]:
     by_key: dict[Any, Entry] = {}
     for entry in entries:
         before = by_key.setdefault(entry.get(key), {})
+        if key == "index" and not _may_be_one(before, entry):
+            before.clear()  # two machines, or the order of two programs
         whole = before.get("name") if before and not before.get("truncated") else None
         before.update({name: value for name, value in entry.items() if value is not None or name not in before})
         if whole and entry.get("truncated") and _plain(whole).startswith(_plain(entry.get("name")).rstrip(". ")):
             before["name"], before["truncated"] = whole, False
     return [by_key[index] for index in sorted(by_key, key=lambda value: (str(type(value)), value))]
+
+
+def _may_be_one(one: Entry, other: Entry) -> bool:
+    first, second = _plain(one.get("name")), _plain(other.get("name"))
+    if not first or not second:
+        return True
+    if one.get("truncated") or other.get("truncated"):
+        first, second = first.rstrip(". "), second.rstrip(". ")
+        return first.startswith(second) or second.startswith(first)
+    return first == second
 
 
 def _same(seen: list[Entry], entry: Entry) -> list[Entry]:
