@@ -491,6 +491,7 @@ def check_file(name: str, data: Mapping[str, Any]) -> list[str]:
 
 def _check_meta(data: Mapping[str, Any]) -> Iterator[str]:
     wanted = {"schema": _whole, "revision": _text, "checked": _date, "wheel_index": _text}
+    wanted["sysmem_fallback_driver"] = _version
     for key in sorted(set(data) | set(wanted)):
         if key not in wanted:
             yield f"meta: unknown key {key!r}"

@@ -93,6 +93,11 @@ class Sections:
         """Whether so long has gone by since the data was checked that the newest releases are likely to be missing."""
         return self.age_days(today) > STALE_DAYS
 
+    @property
+    def sysmem_fallback_driver(self) -> str:
+        """The first Windows driver that moves GPU memory into the machine's own where the card is full, "536.40"."""
+        return str(self.raw("meta")["sysmem_fallback_driver"])
+
     def index_url(self, variant: str) -> str:
         """``https://download.pytorch.org/whl/cu126``."""
         return str(self.raw("meta")["wheel_index"]) + "/" + variant
