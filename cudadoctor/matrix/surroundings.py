@@ -50,10 +50,9 @@ class SystemQuestions(Sections):
         """What in the headers of this glibc the nvcc of `cuda` cannot compile; None: nothing that is known."""
         have, toolkit = numbers(glibc), (numbers(cuda) or ())[:2]
         for row in self.header_clashes():
-            for_here = row.arch is None or row.arch == arch
-            if have and len(toolkit) == 2 and for_here and have >= (numbers(row.glibc) or ()):
-                if toolkit < (numbers(row.cuda) or ()):
-                    return row
+            here = row.arch in (None, arch) and have is not None and have >= (numbers(row.glibc) or ())
+            if here and len(toolkit) == 2 and toolkit < (numbers(row.cuda) or ()):
+                return row
         return None
 
     def header_clashes(self) -> tuple[HeaderClash, ...]:

@@ -94,9 +94,9 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         claim = Claim("libraries.loaded", [entry for _, entry in loaded.values()], lines[-1])
         yield Block("ldd", min(lines), max(lines), (claim,), TABLE)
     if path is not None:
-        line, value, is_program = path
-        claim = Claim("env.LD_LIBRARY_PATH", value, line)
-        yield Block("LD_LIBRARY_PATH", line, line, (claim,), LOG if is_program else TYPED)
+        at, value, is_program = path
+        claim = Claim("env.LD_LIBRARY_PATH", value, at)
+        yield Block("LD_LIBRARY_PATH", at, at, (claim,), LOG if is_program else TYPED)
 
 
 def component(soname: str) -> str:
@@ -138,7 +138,7 @@ def _asked_by(text: Text, hit: int) -> Optional[str]:
 
 
 def _path(text: Text, hit: int) -> Optional[tuple[int, str, bool]]:
-    """LD_LIBRARY_PATH as a program, `env` or a person's own line gives it: (line, value, whether a program printed it)."""
+    """LD_LIBRARY_PATH as a program, `env` or a person gives it: (line, value, whether a program printed it)."""
     line = text[hit]
     if _ASKED.search(line) and hit + 1 < len(text):
         value, is_program, at = text[hit + 1].strip(), True, hit + 1
