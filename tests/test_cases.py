@@ -1,0 +1,161 @@
+"""Public bug reports: the cause that is named first, what is not said beside it, and the command that mends it."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import pytest
+from cases.judging import HERE, Case, Verdict, judge, load_cases, misses
+
+CASES = load_cases()
+
+# Reports that are not yet read or judged right. A case leaves the list with the change that mends it.
+OPEN: frozenset[str] = frozenset(
+    {
+        "804-4090-vllm-5510",
+        "abi-flashattn-1644",
+        "abi-flashattn-853",
+        "amd-dreamcreator-21",
+        "bnb-binary-487",
+        "compat-804-nct-291",
+        "compat-804-textgen-4407",
+        "cpu-conda-pytorch-69202",
+        "cpu-conda-torchdata-315",
+        "cpu-replaced-textgen-7581",
+        "cpu-replaced-whisperx-983",
+        "cpu-uv-villa-1584",
+        "cublaslt-colossal-2901",
+        "cublaslt-diffan-7",
+        "cudahome-colon-fa-264",
+        "cudnn-ldpath-pytorch-121222",
+        "cudnn-tf-automl-33",
+        "cudnn9-win-fw-1080",
+        "cvd-ptqd-13",
+        "cvd-tslib-10",
+        "drv-old-fooocus-1313",
+        "drv-old-toolkit-new-pytorch-4546",
+        "ecc-dfl-89",
+        "ecc-vllm-5222",
+        "fabric-802-gpustack-1254",
+        "fabric-802-ollama-12136",
+        "glibc-vllm-41103",
+        "gsp-xid119-446",
+        "hmm-ogkm-901",
+        "hyperv-gpupv-8",
+        "jit-cache-disabled-7",
+        "kmod-cachyos-118",
+        "kmod-nvdocker-365",
+        "ldpath-nvjitlink-ragflow-4466",
+        "libcuda-ldconfig-triton-2019",
+        "mac-m1-mistral-3",
+        "mig-gpuburn-122",
+        "minor-boundary-cineca-428",
+        "nccl-4090-117",
+        "nccl-acs-2079",
+        "newgpu-5070-comfyui-7380",
+        "newgpu-5070ti-vllm-21633",
+        "newgpu-default102-pytorch-31285",
+        "nodev-gsp-ogkm-433",
+        "nvcc-mismatch-embodiedocc2-6",
+        "nvcc-mismatch-vllm-1453",
+        "nvml-mismatch-illinois-70",
+        "nvml-mismatch-nvtop-125",
+        "nvml-mismatch-oddmario-4",
+        "nvml-unknown-nct-1227",
+        "old-gpu-triton-vllm-14547",
+        "oldgpu-1080ti-whisperwebui-653",
+        "oldgpu-670m-pytorch-16712",
+        "oom-frag-pytorch-35901",
+        "oom-sysmem-meshgen-7",
+        "oomkill-dcpdn-12",
+        "ort-both-6183",
+        "perm-podman-nct-210",
+        "power-monitoroff-a1111-8300",
+        "ptx-ctransformers-87",
+        "ptx-triton-2193",
+        "py312-pytorch-112478",
+        "py32-pytorch-47354",
+        "require-cuda-nct-152",
+        "require-cuda-tabby-324",
+        "secureboot-uki-2",
+        "sing-nonv-panda-150",
+        "slurm-nogres-synapse-199",
+        "suspend-jaxsim-50",
+        "sysmem-cn-1735",
+        "tf-win-73368",
+        "tvcpu-yolor-62350",
+        "tvpair-sdnext-3531",
+        "uvm-missing-nvdocker-1085",
+        "vgpu-guesthost-10",
+        "win126-fbgemm-pytorch-131662",
+        "wsl-cuml-6218",
+        "wsl1-docker-117",
+        "xf-cpu-982",
+        "xid64-aws-1190",
+        "xid79-2080ti-ogkm-387",
+    }
+)
+
+
+@functools.cache
+def verdict_of(case: Case) -> Verdict:
+    return judge(case)
+
+
+def params(cases: list[Case]) -> list[object]:
+    open_case = pytest.mark.xfail(reason="not yet judged right", strict=False)
+    return [pytest.param(case, id=case.id, marks=[open_case] if case.id in OPEN else []) for case in cases]
+
+
+@pytest.mark.parametrize("case", params([case for case in CASES if case.confirmed and case.expected]))
+def test_the_cause_is_named_first(case: Case) -> None:
+    verdict = verdict_of(case)
+    assert verdict.first, misses(verdict)
+
+
+@pytest.mark.parametrize("case", params([case for case in CASES if case.confirmed]))
+def test_nothing_false_is_said_beside_it(case: Case) -> None:
+    verdict = verdict_of(case)
+    assert not verdict.false, misses(verdict)
+
+
+@pytest.mark.parametrize("case", params([case for case in CASES if case.confirmed and case.command]))
+def test_what_mends_it_is_offered(case: Case) -> None:
+    verdict = verdict_of(case)
+    assert verdict.command, misses(verdict)
+
+
+@pytest.mark.parametrize("case", params([case for case in CASES if case.quiet]))
+def test_where_nothing_is_wrong_nothing_is_called_an_error(case: Case) -> None:
+    verdict = verdict_of(case)
+    assert verdict.first, misses(verdict)
+
+
+@pytest.mark.parametrize("case", params([case for case in CASES if not case.confirmed]))
+def test_nothing_is_certain_where_no_cause_was_confirmed(case: Case) -> None:
+    verdict = verdict_of(case)
+    assert not verdict.certain, misses(verdict)
+
+
+@pytest.mark.parametrize("case", params(list(CASES)))
+def test_no_rule_crashes_on_it(case: Case) -> None:
+    assert not verdict_of(case).crashed
+
+
+def test_each_text_has_its_row_and_each_row_its_text() -> None:
+    assert sorted(path.stem for path in HERE.glob("*.txt")) == sorted(case.id for case in CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+def test_a_row_makes_sense(case: Case) -> None:
+    assert case.confidence in ("high", "medium", "low")
+    assert case.source.startswith("https://github.com/")
+    assert not (case.quiet and (case.expected or case.command))
+    assert not set(case.never) & (set(case.expected) | set(case.also))
+    assert all(re.fullmatch(r"CD\d{3}", rule) for rule in (*case.expected, *case.also, *case.never))
+    re.compile(case.command)
+
+
+def test_open_cases_are_cases() -> None:
+    assert {case.id for case in CASES} >= OPEN
