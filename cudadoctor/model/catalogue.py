@@ -253,6 +253,14 @@ CATALOGUE: dict[str, FactSpec] = {
     "uv.exclude_newer": FactSpec(
         "str", "day after which uv takes nothing, nor anything without a date; absent: none is set"
     ),
+    # The last install command that a report shows, and what conda says of the machine.
+    "install.program": FactSpec("str", "pip, uv, conda or poetry"),
+    "install.requirements": FactSpec("list[str]", "what it asks for, as written: torch==2.9.1, torchvision"),
+    "install.index_url": FactSpec("str", "index that it takes packages from, without credentials; absent: none named"),
+    "install.extra_index_urls": FactSpec("list[str]", "further indexes and pages of wheels, without credentials"),
+    "conda.virtual_cuda": FactSpec(
+        "str", "CUDA that conda's solver takes the machine to have (__cuda), by conda info; absent: it lists none"
+    ),
     # -- packages -------------------------------------------------------------------------------------------------
     "package.{name}.version": FactSpec("str", "version of an installed package that matters to CUDA (normalised name)"),
     "package.{name}.location": FactSpec("str", "folder in which it is installed"),
