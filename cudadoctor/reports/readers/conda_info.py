@@ -1,35 +1,64 @@
-"""conda info (and mamba's): what the solver takes the machine to have.
+"""`conda info`: the virtual packages tell what conda has seen of the driver and of the system.
 
-virtual packages : __archspec=1=zen3
-                   __cuda=12.4=0
-                   __glibc=2.35=0
+         active environment : demo
+        active env location : /opt/conda/envs/demo
+           virtual packages : __archspec=1=zen3
+                              __cuda=12.4=0              the newest CUDA that the driver serves
+                              __glibc=2.35=0
+                   platform : linux-64
+
+`python version` there is that of conda's own Python.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.model.pattern import pattern
-from cudadoctor.reports.blocks import TABLE, Block, Claim
+from cudadoctor.reports.blocks import REPORT, Block, Claim
 from cudadoctor.reports.text import Text
 
-TRIGGERS = ("virtual packages :",)
+TRIGGERS = ("active environment :", "virtual packages :")
 
-_LONGEST = 12
-_ENTRY = pattern(r"\s*(?:virtual packages :)?\s*(__\w+)=([\w.]+)(?:=\w*)?\s*$")
+_LONGEST = 40
+_CUDA = re.compile(r"\b__cuda=(\d{1,2}\.\d{1,2})(?:=|\b)")
+_GLIBC = re.compile(r"\b__glibc=(\d\.\d{1,3})(?:=|\b)")
+_LINE = re.compile(r"\s*([a-z][a-z /()-]{2,40}?)\s+:\s?(.*)$")
+_PLATFORMS = {
+    "linux-64": ("linux", "x86_64"),
+    "linux-aarch64": ("linux", "aarch64"),
+    "win-64": ("windows", "x86_64"),
+    "osx-64": ("darwin", "x86_64"),
+    "osx-arm64": ("darwin", "aarch64"),
+}
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
+    end = -1
     for hit in hits:
-        last, cuda = hit, None
+        if hit <= end:
+            continue
+        claims: list[Claim] = []
+        end = last = hit
         for index, line in text.lines(hit, hit + _LONGEST):
-            match = _ENTRY.match(line)
-            if match is None:
+            cuda, glibc, field = _CUDA.search(line), _GLIBC.search(line), _LINE.match(line)
+            if cuda:
+                claims.append(Claim("driver.nvml_cuda", cuda.group(1), index))
+            if glibc:
+                claims.append(Claim("system.glibc", glibc.group(1), index))
+            if field and field.group(1) == "platform" and field.group(2).strip() in _PLATFORMS:
+                os_name, arch = _PLATFORMS[field.group(2).strip()]
+                claims += [Claim("system.os", os_name, index), Claim("system.arch", arch, index)]
+            if field and field.group(1) == "active env location":
+                claims += [
+                    Claim("python.prefix", field.group(2).strip(), index),
+                    Claim("python.environment", "conda", index),
+                ]
+            if field or cuda or glibc:
+                last = index
+            elif index > last + 3:
                 break
-            last = index
-            if match.group(1) == "__cuda":
-                cuda = Claim("conda.virtual_cuda", match.group(2), index)
-        if _ENTRY.match(text[hit]):
-            claim = cuda or Claim("conda.virtual_cuda", None, hit, "absent")
-            yield Block("conda info", hit, last, (claim,), TABLE)
+        end = last
+        if claims:
+            yield Block("conda info", hit, last, tuple(claims), REPORT)

@@ -1,7 +1,8 @@
 """ollama's log: which GPUs it found, and the newest CUDA that the driver serves (its "driver", no driver number).
 
-... msg="inference compute" id=GPU-... library=cuda variant=v12 compute=8.9 driver=12.4 name="NVIDIA GeForce RTX 4090" total="23.6 GiB"
-... msg="inference compute" id=GPU-... filter_id="" library=CUDA compute=12.0 name=CUDA0 description="NVIDIA GeForce RTX 5070 Ti" ... driver=13.0
+... msg="inference compute" id=GPU-... library=cuda compute=8.9 driver=12.4 name="NVIDIA GeForce RTX 4090" ...
+... msg="inference compute" id=GPU-... library=CUDA compute=12.0 name=CUDA0 description="NVIDIA GeForce RTX 5070"
+    libdirs=ollama,cuda_v13 driver=13.0 ...                 (one line)
 """
 
 from __future__ import annotations

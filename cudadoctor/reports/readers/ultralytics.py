@@ -35,7 +35,8 @@ from cudadoctor.reports.text import Text
 TRIGGERS = (" torch-", "invalid cuda 'device", "setup complete")
 
 _FIRST = re.compile(
-    rf"(Ultralytics (?:YOLO\S* )?({VERSION})|YOLOv\d\S*)?\W[^\n]{{0,60}}?\bPython-(\d[\d.]{{2,8}}) torch-(\d[\w.+]{{2,40}})"
+    rf"(Ultralytics (?:YOLO\S* )?({VERSION})|YOLOv\d\S*)?\W[^\n]{{0,60}}?"
+    r"\bPython-(\d[\d.]{2,8}) torch-(\d[\w.+]{2,40})"
 )
 _GPU = re.compile(r"CUDA:(\d{1,2}) \(([^,()]{2,80}(?:\([^()]{1,20}\))?), (\d{3,7})(?:\.\d+)?MiB\)")
 _CHECK = re.compile(r"([A-Z][A-Za-z ]{1,20}?) {2,24}(\S.*)$")
