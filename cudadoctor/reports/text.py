@@ -16,10 +16,18 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
+from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.decode import decode, plain_lines, strip_ansi
 
 # No line that a program prints about a GPU is longer; a line beyond it is data (a notebook's picture, a core dump).
 LONGEST = 100_000
+
+
+class Marks(NamedTuple):
+    """Whose triggers stand in a line, and which. Lines that differ in numbers only have one and the same object."""
+
+    owners: tuple[str, ...]
+    triggers: tuple[bytes, ...]
 
 
 class Text:
@@ -32,6 +40,7 @@ class Text:
         self.whole = plain_lines(text)
         self._raw = self.whole.split("\n")
         self._clean: dict[int, str] = {}
+        self.marks: dict[int, Marks] = {}
 
     def __len__(self) -> int:
         return len(self._raw)

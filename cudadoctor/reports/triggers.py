@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from cudadoctor.reports.text import LONGEST, PLAIN, Text, clean
+from cudadoctor.reports.text import LONGEST, PLAIN, Marks, Text, clean
 
 # Letters of logs and reports from the most frequent to the rarest; what is not among them is rarer still.
 _BY_FREQUENCY = " e0tainosrlcdumpfhg./-_y:bv=,w|[]()kx"
@@ -22,6 +22,7 @@ _EVERYWHERE = b"nvidia cuda torch python version error memory driver library ava
 _GRAM = 4
 _MOST_REMEMBERED = 50_000
 
+_NO_MARKS = Marks((), ())
 _FOLDED = bytes.maketrans(b"0123456789", b"0" * 10)
 
 
@@ -32,7 +33,7 @@ class Triggers:
         owners: dict[bytes, list[str]] = {}
         for owner, triggers in by_owner.items():
             for trigger in triggers:
-                of_trigger = owners.setdefault(_folded(trigger), [])
+                of_trigger = owners.setdefault(folded(trigger), [])
                 if owner not in of_trigger:
                     of_trigger.append(owner)
         # Gram -> the triggers that are looked for by it: (trigger, place of the gram in it, owners).
@@ -44,44 +45,48 @@ class Triggers:
         self._any = re.compile(_alternation(self._by_gram), re.DOTALL) if owners else None
 
     def find(self, text: Text) -> dict[str, list[int]]:
-        """Owner -> the lines (from 0) in which one of its triggers stands, in order."""
+        """Owner -> the lines (from 0) in which one of its triggers stands, in order. `text.marks` is filled, too."""
         found: dict[str, list[int]] = {}
         if self._any is None:
             return found
-        lines = _folded(text.whole).split(b"\n")
+        lines = folded(text.whole).split(b"\n")
         wrapped = "\x1b" in text.whole or "&" in text.whole
-        seen: dict[bytes, tuple[str, ...]] = {}  # logs repeat themselves
+        seen: dict[bytes, Marks] = {}  # logs repeat themselves
         for index, line in enumerate(lines):
-            owners = seen.get(line)
-            if owners is None:
+            marks = seen.get(line)
+            if marks is None:
                 looked_at = line[:LONGEST] if len(line) > LONGEST else line
                 if wrapped and (b"\x1b" in looked_at or b"&" in looked_at):
-                    looked_at = _folded(clean(text.raw(index)))
-                owners = self._owners_of(looked_at)
+                    looked_at = folded(clean(text.raw(index)))
+                marks = self._marks_of(looked_at)
                 if len(seen) < _MOST_REMEMBERED and len(line) < 500:
-                    seen[line] = owners
-            for owner in owners:
-                found.setdefault(owner, []).append(index)
+                    seen[line] = marks
+            if marks is not _NO_MARKS:
+                text.marks[index] = marks
+                for owner in marks.owners:
+                    found.setdefault(owner, []).append(index)
         return found
 
-    def _owners_of(self, line: bytes) -> tuple[str, ...]:
+    def _marks_of(self, line: bytes) -> Marks:
         assert self._any is not None
         search = self._any.search
         match = search(line)
         if match is None:
-            return ()
+            return _NO_MARKS
         found: dict[str, None] = {}
+        triggers: list[bytes] = []
         while match is not None:
             start = match.start()
             for length in self._lengths:
                 for trigger, place, owners in self._by_gram.get(line[start : start + length], ()):
                     if start >= place and line.startswith(trigger, start - place):
+                        triggers.append(trigger)
                         found.update(dict.fromkeys(owners))
             match = search(line, start + 1)
-        return tuple(found)
+        return Marks(tuple(found), tuple(triggers)) if found else _NO_MARKS
 
 
-def _folded(text: str) -> bytes:
+def folded(text: str) -> bytes:
     """The text in lower case, with one digit for all."""
     if not text.isascii():
         for code, plain in PLAIN.items():

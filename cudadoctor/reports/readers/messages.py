@@ -11,15 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Optional
 
 from cudadoctor.matrix import Matrix, Message
 from cudadoctor.reports.blocks import LOG, Block, Claim
 from cudadoctor.reports.text import Text
+from cudadoctor.reports.triggers import folded
 
 # The lines after the one with the anchor that may hold the rest of the sentence.
 _WRAPPED_OVER = 3
 # What of a line is kept as the symptom's text, in letters.
 _KEPT = 300
+# Of a line with the three below it, what is looked at.
+_LONGEST = 20_000
 # A log that says one thing a million times says it as well a few hundred times.
 _MOST_LOOKED_AT = 2000
 
@@ -30,30 +34,47 @@ def triggers(matrix: Matrix) -> tuple[str, ...]:
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
-    rows = matrix.messages()
-    seen: set[str] = set()
+    rows: dict[bytes, list[Message]] = {}
+    for message in matrix.messages():
+        rows.setdefault(folded(message.anchor), []).append(message)
     found: dict[str, Block] = {}
-    looked_at = 0
-    for hit in hits:
+    for hit in _worth_a_look(text, hits):
         line = text[hit]
-        if line in seen or looked_at >= _MOST_LOOKED_AT:
+        if _is_source(line):
             continue
-        seen.add(line)
-        looked_at += 1
         lowered = line.lower()
-        for message in [row for row in rows if row.anchor in lowered]:
-            pattern = _compiled(message.pattern)
-            match, last = pattern.search(line), hit
-            if match is None:
-                window = [part.strip() for _, part in text.lines(hit, hit + _WRAPPED_OVER)]
-                match, last = pattern.search(" ".join(window)), hit + len(window) - 1
-            if match is not None:
-                block = _block(message, match, line, hit, last)
-                before = found.get(message.name)
-                # Of two wordings that fit one line the one that captures more has read more of it.
-                if before is None or before.first != hit or _caught(block) > _caught(before):
-                    found[message.name] = block
+        for anchor in dict.fromkeys(text.marks[hit].triggers):
+            for message in rows.get(anchor, ()):
+                if message.anchor in lowered:
+                    block = _found(message, text, line, hit)
+                    if block is not None and _tells_more(block, found.get(message.name)):
+                        found[message.name] = block
     yield from found.values()
+
+
+def _worth_a_look(text: Text, hits: Sequence[int]) -> list[int]:
+    """Of lines that differ in numbers only the last, since the last report counts; of very many the first and last."""
+    last = {id(text.marks[hit]): hit for hit in hits}
+    lines = sorted(last.values())
+    half = _MOST_LOOKED_AT // 2
+    return lines if len(lines) <= _MOST_LOOKED_AT else lines[:half] + lines[-half:]
+
+
+def _found(message: Message, text: Text, line: str, hit: int) -> Optional[Block]:
+    pattern = _compiled(message.pattern)
+    match, last = pattern.search(line), hit
+    if match is None or None in match.groups():
+        # The rest of the sentence may stand in the lines below.
+        window = [part.strip() for _, part in text.lines(hit, hit + _WRAPPED_OVER)]
+        longer = pattern.search(" ".join(window)[:_LONGEST])
+        if longer is not None and (match is None or _caught(longer) > _caught(match)):
+            match, last = longer, hit + len(window) - 1
+    return None if match is None else _block(message, match, line, hit, last)
+
+
+def _tells_more(block: Block, before: Optional[Block]) -> bool:
+    """Whether it takes the place of an earlier one: of one symptom the last report counts, unless it says less."""
+    return before is None or len(block.claims[0].value) >= len(before.claims[0].value) + (before.first == block.first)
 
 
 def _block(message: Message, match: re.Match[str], line: str, first: int, last: int) -> Block:
@@ -63,8 +84,26 @@ def _block(message: Message, match: re.Match[str], line: str, first: int, last: 
     return Block("error message", first, last, (Claim(f"symptom.{message.name}", value, first),), LOG)
 
 
-def _caught(block: Block) -> int:
-    return len(block.claims[0].value)
+def _caught(match: re.Match[str]) -> int:
+    return sum(caught is not None for caught in match.groupdict().values())
+
+
+# Lines of a program, as a traceback, a diff, a search or a debugger shows them, with line numbers and marks before.
+_SOURCE = (
+    r"^\s*(?:[\w./\\~-]{1,200}\.\w{1,4}[:-]\d+[:-]\s*|\d{1,6}[:|]?\s+|[-+>|=]{1,5}\s*\d{0,6}:?\s+|\|\s+)*"
+    r"(?:raise\s+[\w.]+\(|(?:el)?if\b|assert\b|return\b|except\b|throw\b|TORCH_(?:CHECK|WARN)|AT_(?:ERROR|ASSERT)"
+    r"|(?:std::)?(?:cerr|cout)\b|f?printf\(|print\(|echo\s|(?:warnings?|logg?\w*|console)\.\w+\(|grep\s|rg\s|#define\b|//\s"
+    r"|[\w.\[\]]+\s*(?:\+?=)\s*\(?[rfbuRFBU]{0,2}[\"']|[rf][\"'])"
+)
+
+
+def _is_source(line: str) -> bool:
+    return _compiled_exactly(_SOURCE).match(line[:300]) is not None
+
+
+@cache
+def _compiled_exactly(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 @cache
