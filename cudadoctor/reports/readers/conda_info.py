@@ -16,12 +16,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.reports.blocks import REPORT, Block, Claim
+from cudadoctor.reports.blocks import REPORT, TYPED, Block, Claim
 from cudadoctor.reports.text import Text
 
 TRIGGERS = ("active environment :", "virtual packages :")
 
 _LONGEST = 40
+_LISTED = re.compile(r"\b__(?:unix|linux|win|osx|glibc|archspec|conda)=")
 _CUDA = re.compile(r"\b__cuda=(\d{1,2}\.\d{1,2})(?:=|\b)")
 _GLIBC = re.compile(r"\b__glibc=(\d\.\d{1,3})(?:=|\b)")
 _LINE = re.compile(r"\s*([a-z][a-z /()-]{2,40}?)\s+:\s?(.*)$")
@@ -40,11 +41,17 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         if hit <= end:
             continue
         claims: list[Claim] = []
-        end = last = hit
+        listed = False
+        last = hit
         for index, line in text.lines(hit, hit + _LONGEST):
             cuda, glibc, field = _CUDA.search(line), _GLIBC.search(line), _LINE.match(line)
+            listed = listed or bool(_LISTED.search(line))
             if cuda:
-                claims.append(Claim("driver.nvml_cuda", cuda.group(1), index))
+                claims += [
+                    Claim("conda.virtual_cuda", cuda.group(1), index),
+                    # CONDA_OVERRIDE_CUDA may say something else than the driver: others are believed before it.
+                    Claim("driver.smi_cuda", cuda.group(1), index, trust=TYPED),
+                ]
             if glibc:
                 claims.append(Claim("system.glibc", glibc.group(1), index))
             if field and field.group(1) == "platform" and field.group(2).strip() in _PLATFORMS:
@@ -60,5 +67,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             elif index > last + 3:
                 break
         end = last
+        if listed and not any(claim.fact == "conda.virtual_cuda" for claim in claims):
+            claims.append(Claim("conda.virtual_cuda", None, hit, "absent"))
         if claims:
             yield Block("conda info", hit, last, tuple(claims), REPORT)
