@@ -35,10 +35,8 @@ OPEN: frozenset[str] = frozenset(
         "cvd-tslib-10",
         "drv-old-fooocus-1313",
         "drv-old-toolkit-new-pytorch-4546",
-        "ecc-dfl-89",
         "ecc-vllm-5222",
         "fabric-802-gpustack-1254",
-        "fabric-802-ollama-12136",
         "glibc-vllm-41103",
         "gsp-xid119-446",
         "hmm-ogkm-901",
@@ -88,11 +86,9 @@ OPEN: frozenset[str] = frozenset(
         "tvpair-sdnext-3531",
         "uvm-missing-nvdocker-1085",
         "vgpu-guesthost-10",
-        "win126-fbgemm-pytorch-131662",
         "wsl-cuml-6218",
         "wsl1-docker-117",
         "xf-cpu-982",
-        "xid64-aws-1190",
         "xid79-2080ti-ogkm-387",
     }
 )

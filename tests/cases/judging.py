@@ -53,7 +53,8 @@ def load_cases() -> tuple[Case, ...]:
 
 
 def _case(row: dict[str, Any]) -> Case:
-    return Case(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return Case(**values)
 
 
 class Verdict(NamedTuple):
