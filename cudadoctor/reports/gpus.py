@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Optional
 
+from cudadoctor.model import Fact, known
 from cudadoctor.parse.nvidia_smi import gpu_entry
 
 _BY_CUDA = "by_cuda"
@@ -41,6 +42,22 @@ def joined_gpus(lists: Iterable[Sequence[Entry]]) -> list[Entry]:
         for same in _same(seen, entry):
             _complete(same, entry)
     return [{**gpu_entry(gpu.get("index", 0), None), **gpu} for gpu in seen]
+
+
+def complete_details(facts: dict[str, Fact[Any]]) -> None:
+    """Gives the details of each GPU (`gpu.0.name`) what only another source of the list knows: nvidia-smi's table cuts
+    names off and tells no compute capability."""
+    listed = facts.get("smi.gpus")
+    if listed is None or not listed.is_known or "gpu.count" not in facts:
+        return
+    for entry in listed.get():
+        prefix = f"gpu.{entry.get('index')}."
+        if type(entry.get("index")) is not int or not any(name.startswith(prefix) for name in facts):
+            continue
+        for key in ("name", "compute_capability", "memory_total"):
+            value = entry.get(key)
+            if value is not None and prefix + key not in facts and not (key == "name" and entry.get("truncated")):
+                facts[prefix + key] = known(value, listed.source)
 
 
 def by_index(entries: Iterable[Entry], key: str = "index") -> list[Entry]:

@@ -14,7 +14,7 @@ from cudadoctor.model import KNOWN, Fact, Facts, absent, known
 from cudadoctor.model.catalogue import fits, spec_of
 from cudadoctor.parse.versions import split_local
 from cudadoctor.reports.blocks import Block, Claim
-from cudadoctor.reports.gpus import by_index, joined_gpus
+from cudadoctor.reports.gpus import by_index, complete_details, joined_gpus
 from cudadoctor.reports.text import Text
 
 # Kinds of blocks of which each shows all GPUs.
@@ -54,6 +54,7 @@ def merged(
     for name, stated in claims.items():
         stated.sort(key=lambda entry: entry[:2])
         facts[name] = _fact(name, stated, notes, named)
+    complete_details(facts)
     return Facts(facts), used, tuple(dict.fromkeys(notes))
 
 
