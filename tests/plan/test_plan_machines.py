@@ -424,6 +424,7 @@ MACHINES = {
 NEEDED: dict[str, dict[str, Any]] = {
     "uninstall-package": {"packages": ["xformers"]},
     "reinstall-package": {"pins": {"nvidia-cudnn-cu12": "9.1.0.70"}},
+    "install-libraries": {"requirements": ["nvidia-cudnn-cu12>=9,<10"]},
     "use-python": {"version": "3.12"},
     "load-module": {"module": "nvidia-uvm"},
     "remove-module-blacklist": {"files": ["/etc/modprobe.d/x.conf", "modprobe.blacklist=nvidia"]},

@@ -37,6 +37,7 @@ REMEDIES: Mapping[str, Remedier] = {
     "reinstall-companions": companions.reinstall_companions,
     "uninstall-package": packages.uninstall_package,
     "reinstall-package": packages.reinstall_package,
+    "install-libraries": packages.install_libraries,
     "install-framework": frameworks.install_framework,
     # -- Python
     "make-venv": python.make_venv,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,5 +72,29 @@ def reinstall_package(
             undo=packages_back(context, names) or context.text(uninstall_argv(context, names)),
             instructions="\n".join(command.notes),
             covers=requirements,
+        ),
+    ]
+
+
+def install_libraries(context: Context, requirements: Sequence[str], title: str = "", text: str = "") -> list[Draft]:
+    """Packages that bring CUDA libraries (or a program together with its own), beside what is there."""
+    wanted = [validate.requirement(word) for word in requirements]
+    names = [re.split(r"[\[<>=!~]", word)[0] for word in wanted]
+    command = install(context, wanted, None, ["--upgrade"] if any("[" in word for word in wanted) else [])
+    return [
+        *preparations(context),
+        *command.first,
+        draft(
+            PACKAGES,
+            "install-" + "-".join(names)[:60],
+            title or f"Install {', '.join(names)}",
+            "install",
+            command.argv,
+            needs=("network",),
+            safety=CAREFUL,
+            changes=f"installs {', '.join(names)} into {where(context)}",
+            undo=packages_back(context, names) or context.text(uninstall_argv(context, names)),
+            instructions="\n".join([text, *command.notes]).strip(),
+            covers=wanted,
         ),
     ]
