@@ -18,7 +18,7 @@ from cudadoctor.reports.gpus import by_index, complete_details, joined_gpus
 from cudadoctor.reports.text import Text
 
 # Kinds of blocks of which each shows all GPUs.
-_WHOLE_LISTS = ("nvidia-smi table",)
+_WHOLE_LISTS = ("nvidia-smi table", "nvidia-smi -L")
 
 Found = Sequence["tuple[Text, Block]"]
 
@@ -91,8 +91,8 @@ def _fact(name: str, stated: list[Stated], notes: list[str], named: bool) -> Fac
 
 def _of_the_last_table(stated: list[Stated]) -> list[Stated]:
     """Of several whole lists (`nvidia-smi -l` prints many, a container shows fewer GPUs than its host) the last."""
-    whole = [entry for entry in stated if entry[3].kind in _WHOLE_LISTS]
-    return [entry for entry in stated if entry not in whole[:-1]]
+    last = {entry[3].kind: entry[3] for entry in stated}
+    return [entry for entry in stated if entry[3].kind not in _WHOLE_LISTS or entry[3] is last[entry[3].kind]]
 
 
 def _of_the_fullest_version(stated: list[Stated]) -> list[Stated]:
