@@ -93,8 +93,8 @@ def refuse_sysmem_fallback(context: Context) -> list[Draft]:
             undo="the same setting: Driver Default",
             instructions=(
                 "Take a smaller batch, model or picture, or quantised weights. To be told when the card is full: "
-                "NVIDIA Control Panel, Manage 3D settings, Program Settings, the python.exe, CUDA - Sysmem Fallback Policy: "
-                "Prefer No Sysmem Fallback."
+                "NVIDIA Control Panel, Manage 3D settings, Program Settings, the python.exe, CUDA - Sysmem Fallback "
+                "Policy: Prefer No Sysmem Fallback."
             ),
         )
     ]
@@ -115,10 +115,11 @@ def clean_windows_driver(context: Context) -> list[Draft]:
             instructions=(
                 "1. Download the whole driver from https://www.nvidia.com/drivers, and then disconnect the network, so "
                 "that Windows Update installs none meanwhile. 2. Settings, Apps: uninstall NVIDIA's driver and app; "
-                "where that fails too, run Display Driver Uninstaller in safe mode. 3. Restart, run the downloaded file as "
-                "administrator: Custom, Perform a clean installation. 4. Connect again. An older driver that worked: "
-                "Device Manager, Display adapters, Properties, Driver, Roll Back Driver. Should files of Windows "
-                "itself be missing (0x80070002, 0x80070003): DISM /Online /Cleanup-Image /RestoreHealth, then sfc /scannow."
+                "where that fails too, run Display Driver Uninstaller in safe mode. 3. Restart, run the downloaded "
+                "file as administrator: Custom, Perform a clean installation. 4. Connect again. An older driver that "
+                "worked: Device Manager, Display adapters, Properties, Driver, Roll Back Driver. Should files of "
+                "Windows itself be missing (0x80070002, 0x80070003): DISM /Online /Cleanup-Image /RestoreHealth, then "
+                "sfc /scannow."
             ),
         )
     ]
