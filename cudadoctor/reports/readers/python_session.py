@@ -41,6 +41,7 @@ TRIGGERS = (
     ".__version__",
     "list_physical_devices",
     "sys.version",
+    "sys.executable",
     "platform.platform(",
     "cuda.is_available",
     "_cudadeviceproperties(",
@@ -88,6 +89,10 @@ def _properties_claims(text: str, line: int) -> Iterator[Claim]:
         yield Claim("smi.gpus", [cuda_gpu(0, name, f"{major}.{minor}", int(memory))], line)
 
 
+def _executable_claims(text: str, line: int) -> Iterator[Claim]:
+    yield Claim("python.executable", text.strip("'").replace("\\\\", "\\"), line)
+
+
 def _nothing(text: str, line: int) -> Iterator[Claim]:
     return iter(())
 
@@ -131,6 +136,7 @@ _QUESTIONS = (
     _Question(r"(?:cp|cupy)\.__version__", _QUOTED, _nothing),
     _Question(r"(?:ort|onnxruntime|rt)\.__version__", _QUOTED, _nothing),  # of either package
     _Question(r"sys\.version", r"'?\d\.\d{1,2}\.\d{1,2}[^\n]{0,200}", lambda t, n: python_claims(t.strip("'"), n)),
+    _Question(r"sys\.executable", r"'?(?:/|[A-Za-z]:\\)[^'\n]{3,300}'?", _executable_claims),
     _Question(r"platform\.platform\(\)", r"'?[\w.-]{5,120}'?", lambda t, n: platform_claims(t.strip("'"), n)),
 )
 _ASKED = re.compile("|".join(f"({question.asked})" for question in _QUESTIONS))
