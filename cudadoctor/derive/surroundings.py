@@ -21,11 +21,13 @@ def in_wsl(case: Case) -> bool:
 
 
 def on_jetson(case: Case) -> bool:
-    """Whether this is a Jetson, also where a container hides the release file: kernel and device nodes show through."""
+    """Whether this is a Jetson, also where a container hides the release file: kernel and device nodes show through,
+    and nvidia-smi calls its GPU by the driver's name ("Orin (nvgpu)")."""
     return (
         case.fact("system.jetson").is_known
         or str(case.value("system.kernel_release", "")).endswith("-tegra")
         or bool(jetson_nodes(case))
+        or any("(nvgpu)" in str(entry.get("name")) for entry in case.value("smi.gpus", []))
     )
 
 
@@ -38,6 +40,18 @@ def on_own_linux(case: Case) -> bool:
     """Whether kernel, modules and packages that are seen are those of a Linux machine of its own: no container, no
     WSL, no Jetson (whose driver is part of its system image)."""
     return case.value("system.os") == "linux" and not in_container(case) and not in_wsl(case) and not on_jetson(case)
+
+
+def in_report(case: Case) -> bool:
+    """Whether the facts are what somebody pasted: what the text does not say is not known, not even the system."""
+    return bool(case.value("examination.kind") == "report")
+
+
+def maybe_own_linux(case: Case) -> bool:
+    """`on_own_linux`, or a report that says nothing against it."""
+    if in_report(case) and case.fact("system.os").is_unknown:
+        return not in_container(case) and not in_wsl(case) and not on_jetson(case)
+    return on_own_linux(case)
 
 
 def nvidia_nodes(case: Case) -> list[dict[str, Any]]:

@@ -259,6 +259,13 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             arch=_c(_one_of("x86_64", "aarch64"), "x86_64 or aarch64"),
             functions=_r(_list_of(_text), "names"),
         ),
+        "assembler": _table(
+            triton=_r(_version, "a Triton version"),
+            cuda=_r(_version, "a CUDA version"),
+            newer=_c(_version, "a CUDA version"),
+            newer_from=_c(_matches(_CC), "a compute capability"),
+            variable=_r(_text, "a variable"),
+        ),
     },
     "distributions": {
         "distribution": _table(
@@ -390,6 +397,11 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             pattern=_r(_pattern, "a regular expression"),
             meaning=_r(_text, "a sentence"),
             causes=_r(_list_of_any(_matches(re.compile(r"CD\d{3}\Z"))), "ids of rules"),
+        )
+    },
+    "wsl": {
+        "needs": _table(
+            windows_build=_r(_whole, "a build number of Windows"), kernel=_r(_version, "a kernel release like 5.10.16")
         )
     },
     "xid": {

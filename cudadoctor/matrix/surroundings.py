@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Optional
 
 from .sections import Sections, origin
-from .tables import Distribution, HeaderClash, HostCompiler, PowerPlan
+from .tables import Assembler, Distribution, HeaderClash, HostCompiler, PowerPlan, WslNeeds
 from .versions import numbers
 
 
@@ -71,6 +71,17 @@ class SystemQuestions(Sections):
             for row in data["header"]
         )
 
+    def assembler(self, triton: str, compute_capability: str) -> Optional[Assembler]:
+        """The ptxas inside that Triton's wheel which it takes for such a GPU; None: not known."""
+        have = numbers(triton)
+        data = self.raw("host_compilers")
+        for row in data["assembler"]:
+            if have is None or have < (numbers(row["triton"]) or ()):
+                continue
+            second = "newer" in row and (numbers(compute_capability) or ()) >= (numbers(row["newer_from"]) or ())
+            return Assembler(row["newer"] if second else row["cuda"], row["variable"], *origin(data, row))
+        return None
+
     def kernel_modules(self, kind: str) -> tuple[str, ...]:
         """Names of kernel modules, "nvidia" or "nouveau" (whatever else holds an NVIDIA GPU)."""
         return tuple(row["name"] for row in self.raw("libraries")["module"] if row["kind"] == kind)
@@ -100,6 +111,16 @@ class SystemQuestions(Sections):
             if row.guid == wanted:
                 return row
         return None
+
+    def wsl_needs(self) -> WslNeeds:
+        """What WSL has to be for Windows to lend it a GPU."""
+
+        def make() -> WslNeeds:
+            data = self.raw("wsl")
+            (row,) = data["needs"]
+            return WslNeeds(row["windows_build"], row["kernel"], *origin(data, row))
+
+        return self.once("wsl", make)
 
     def distribution(self, id: str, id_like: str = "", version: Optional[str] = None) -> Optional[Distribution]:
         """The row for an os-release: its ID, else the first of ID_LIKE that is known. None: a system without data.

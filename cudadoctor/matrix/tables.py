@@ -420,6 +420,17 @@ class HostCompiler(NamedTuple):
         return self.confidence == "guessed"
 
 
+class Assembler(NamedTuple):
+    """The ptxas that a Triton brings."""
+
+    cuda: str
+    """The CUDA release that it is of."""
+    variable: str
+    """The environment variable that names another in its place."""
+    source: str
+    checked: str
+
+
 class HeaderClash(NamedTuple):
     """Headers of the C library that an older nvcc cannot compile."""
 
@@ -448,6 +459,16 @@ class PowerPlan(NamedTuple):
     overlay: bool
     alias: Optional[str]
     note: Optional[str]
+    source: str
+    checked: str
+
+
+class WslNeeds(NamedTuple):
+    """What WSL has to be at least for Windows to lend it a GPU."""
+
+    windows_build: int
+    kernel: str
+    """The release of WSL 2's own kernel, without its ending."""
     source: str
     checked: str
 

@@ -173,7 +173,7 @@ def _by_hand(case: Case, built: str, effect: dict[str, Any]) -> Remedy:
         "manual",
         {
             "title": f"Load {wanted}",
-            "text": f"Find what is loaded (ldconfig -p | grep cudnn, echo $LD_LIBRARY_PATH); put {wanted} in its place: "
+            "text": f"See what is loaded (ldconfig -p | grep cudnn, echo $LD_LIBRARY_PATH); put {wanted} in its place: "
             f"{conda}with pip the package nvidia-cudnn-cu11, -cu12 or -cu13 of the program's CUDA. Take older cuDNN "
             "folders out of LD_LIBRARY_PATH.",
             "kind": "install",
