@@ -54,7 +54,8 @@ def gpus(case: Case) -> tuple[Gpu, ...]:
     A card that only the PCI bus shows gets its name and compute capability from the matrix by its device id. Cards
     that are lent to virtual machines are left out.
     """
-    found = _from_nvml(case) or _from_smi(case)
+    found = _from_nvml(case)
+    found = _told_by_both(found, _from_smi(case), case.fact("gpu.count").is_known) if found else _from_smi(case)
     on_bus = [_from_pci(case, entry) for entry in _pci_entries(case)]
     # NVML leaves out cards that it cannot use; they are in the machine all the same.
     rest = list(on_bus)
@@ -74,6 +75,28 @@ def gpus(case: Case) -> tuple[Gpu, ...]:
     if not found:
         found = _from_procfs(case) or _from_registry(case)
     return tuple(found)
+
+
+def _told_by_both(found: list[Gpu], listed: list[Gpu], counted: bool) -> list[Gpu]:
+    """NVML's GPUs with the names that only nvidia-smi's list has (it may have cut them), and, where nobody counted the
+    GPUs, those that are in that list alone: a report may tell details of one GPU, and list all of them elsewhere."""
+    by_index: dict[Optional[int], Gpu] = {gpu.index: gpu for gpu in listed if gpu.index is not None}
+    for position, gpu in enumerate(found):
+        other = by_index.pop(gpu.index, None)
+        if other is None or gpu.label != f"GPU {gpu.index}" or other.label == gpu.label:
+            continue
+        found[position] = gpu._replace(
+            label=other.label,
+            name_is_cut=other.name_is_cut,
+            compute_capability=gpu.compute_capability if gpu.compute_capability.is_known else other.compute_capability,
+            memory=gpu.memory if gpu.memory.is_known else other.memory,
+            pci_address=gpu.pci_address or other.pci_address,
+            lost=gpu.lost or other.lost,
+            facts=tuple(dict.fromkeys((*(name for name in gpu.facts if name != "gpu.count"), *other.facts))),
+        )
+    if counted:
+        return found
+    return sorted((*found, *by_index.values()), key=lambda gpu: gpu.index or 0)
 
 
 def _pci_entries(case: Case) -> list[dict[str, Any]]:

@@ -94,11 +94,23 @@ def _named(facts: Facts) -> tuple[list[str], str]:
     return names, facts["windows.gpus"].source
 
 
+def _listed_name(facts: Facts, number: int) -> Optional[str]:
+    """The name of NVML's GPU `number`, else what nvidia-smi's list has of it."""
+    entries = (entry for entry in facts.value("smi.gpus", []) if entry.get("index") == number)
+    return facts.value(f"gpu.{number}.name") or _with_its_dots(next(entries, {}))
+
+
+def _with_its_dots(entry: dict[str, Any]) -> Optional[str]:
+    """A name of nvidia-smi's table; one that is cut off ends in dots."""
+    name = entry.get("name")
+    return f"{name}..." if name and entry.get("truncated") and not str(name).endswith("...") else name
+
+
 def gpu_names(facts: Facts) -> list[str]:
     """The GPUs' product names, by the best source there is; empty where none is known."""
     numbers = gpu_numbers(facts)
     if numbers:
-        return [facts.value(f"gpu.{n}.name") or "GPU" for n in numbers]
+        return [_listed_name(facts, n) or "GPU" for n in numbers]
     return [str(entry["name"]) for entry in facts.value("smi.gpus", []) if entry.get("name")] or _named(facts)[0]
 
 
@@ -126,7 +138,7 @@ def _gpus(facts: Facts) -> Optional[Described]:
             capability = facts.value(f"gpu.{n}.compute_capability")
             texts.append(
                 _gpu(
-                    facts.value(f"gpu.{n}.name") or f"GPU {n}",
+                    _listed_name(facts, n) or f"GPU {n}",
                     size(memory) if memory else None,
                     sm(capability) if capability else None,
                     "LOST" if facts.value(f"gpu.{n}.lost") else None,
@@ -138,7 +150,7 @@ def _gpus(facts: Facts) -> Optional[Described]:
         texts = []
         for entry in entries:
             memory, capability = entry.get("memory_total"), entry.get("compute_capability")
-            name = str(entry.get("name") or "GPU") + ("..." if entry.get("truncated") else "")
+            name = _with_its_dots(entry) or "GPU"
             texts.append(_gpu(name, size(memory) if memory else None, sm(capability) if capability else None))
         return Described(_grouped(texts), facts["smi.gpus"].source)
     names, source = _named(facts)

@@ -48,7 +48,7 @@ def complete_details(facts: dict[str, Fact[Any]]) -> None:
     """Gives the details of each GPU (`gpu.0.name`) what only another source of the list knows: nvidia-smi's table cuts
     names off and tells no compute capability."""
     listed = facts.get("smi.gpus")
-    if listed is None or not listed.is_known or "gpu.count" not in facts:
+    if listed is None or not listed.is_known:
         return
     for entry in listed.get():
         prefix = f"gpu.{entry.get('index')}."

@@ -45,6 +45,15 @@ class TestOneSourceEach:
         assert gpu.pci_device_id == "2684" and gpu.bound_driver == "nvidia" and not gpu.lost
         assert gpu.facts == ("gpu.0.name", "gpu.0.compute_capability")
 
+    def test_a_report_that_tells_details_of_one_card_and_lists_both(self) -> None:
+        rows = [{"index": n, "name": f"NVIDIA GeForce RTX 40{n}...", "truncated": True} for n in (6, 7)]
+        told = {"examination.kind": "report", "smi.gpus": rows, "gpu.6.temperature": 60}
+        found = case(linux().only("system.os").set(told)).derived(gpus)
+        assert [(gpu.index, gpu.label, gpu.name_is_cut) for gpu in found] == [
+            (6, "NVIDIA GeForce RTX 406...", True),
+            (7, "NVIDIA GeForce RTX 407...", True),
+        ]
+
     def test_nvidia_smi_where_nvml_is_silent(self) -> None:
         gpu = only(linux().unknown("gpu.count"))
         assert (gpu.label, gpu.index, gpu.compute_capability.get()) == RTX_4090
