@@ -1,0 +1,100 @@
+"""The description of the GPUs for containers (CDI) is missing, stale or too new
+
+What it checks
+    Whether a container engine reported that it knows no such device (nvidia.com/gpu), that a driver file or device
+    which the description lists is not there any more, or that it does not understand the description's version.
+
+Why it matters
+    podman, Docker and containerd pass a GPU in by a list of files and device nodes that was written once, mostly to
+    /etc/cdi/nvidia.yaml. After a driver update it names libraries that are gone; after a restart device numbers can
+    have changed. A toolkit that is newer than the engine can write a version that the engine does not read.
+
+How to fix
+    Write it again: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, also after each driver update. Too new
+    for the engine: update the engine, or let nvidia-ctk cdi transform write an older version.
+
+References
+    https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/cdi-support.html
+    https://github.com/cncf-tags/container-device-interface
+"""
+
+from __future__ import annotations
+
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
+
+RULE = Rule(
+    id="CD712",
+    name="cdi-spec-stale",
+    title="The description of the GPUs for containers (CDI) is missing, stale or too new",
+    severity=ERROR,
+    blame=MACHINE,
+    follows_from=("CD101", "CD103", "CD105"),
+    precedence=4,
+)
+
+_FILE, _VERSION, _UNKNOWN, _NO_CDI = (
+    "symptom.cdi_file_missing",
+    "symptom.cdi_spec_unsupported",
+    "symptom.cdi_unresolvable",
+    "symptom.cdi_driver_missing",
+)
+_NOT_HELPING = ("another image or torch build: the container does not even start",)
+
+
+def judge(case: Case) -> Outcome:
+    if case.fact(_FILE).is_known:
+        path = case.value(_FILE).get("path", "a driver file")
+        return _failed(
+            case,
+            f"a container is to be given {path}, which is not there any more: its description is older than the driver",
+            _FILE,
+            LIKELY,
+            Remedy("generate-cdi-spec"),
+        )
+    if case.fact(_VERSION).is_known:
+        return _failed(
+            case,
+            "the container engine does not understand this version of the GPUs' description: the toolkit is newer",
+            _VERSION,
+            LIKELY,
+            _transform(),
+        )
+    if case.fact(_UNKNOWN).is_known:
+        device = case.value(_UNKNOWN).get("device", "nvidia.com/gpu")
+        return _failed(
+            case,
+            f"the container engine finds no description of {device}: it was never written, or lists other devices",
+            _UNKNOWN,
+            CERTAIN,
+            Remedy("generate-cdi-spec"),
+        )
+    if case.fact(_NO_CDI).is_known:
+        return _failed(
+            case,
+            "Docker was asked for a device by its description (CDI), and that is not switched on",
+            _NO_CDI,
+            POSSIBLE,
+            Remedy("set-up-container-toolkit"),
+            Remedy("generate-cdi-spec"),
+        )
+    return case.skipped("no container engine reported a missing or stale description of GPUs")
+
+
+def _failed(case: Case, message: str, symptom: str, certainty: str, *fixes: Remedy) -> Outcome:
+    return case.failed(message, (symptom,), certainty=certainty, fixes=fixes, not_helping=_NOT_HELPING)
+
+
+def _transform() -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Bring container engine and device description to one version",
+            "text": "Update the container engine. Where that cannot be, leave out what only newer versions know:\n"
+            "    sudo nvidia-ctk cdi generate --disable-hook=enable-cuda-compat --output=/etc/cdi/nvidia.yaml\nOr "
+            "install an older NVIDIA Container Toolkit.",
+            "kind": "container",
+            "id": "older-cdi-spec",
+            "needs": ["root"],
+            "effect": {_VERSION: None},
+        },
+    )
