@@ -15,12 +15,11 @@ from typing import Any, NamedTuple, Optional
 
 import pytest
 from bench import native
-from bench.index import _version_for
+from bench.installed import torch_as_installed
 from bench.parts import clean_environ
 from bench.roots import Entry, FakeRoot, nvidia_module, pci_gpu
 from bench.venvs import Venv, activated
-from bench.wheels import Wheel, requirements_of, tiny_wheel, torch_wheel
-from packaging.requirements import Requirement
+from bench.wheels import torch_wheel
 
 Doctor = list[str]
 Document = dict[str, Any]
@@ -317,22 +316,11 @@ PATIENTS = [
 ]
 
 
-def everything_of(torch: str, python: str) -> list[Wheel]:
-    """A torch with all that it requires, as pip would have left it."""
-    version, _, variant = torch.partition("+")
-    wheel = torch_wheel(version, variant, python=python)
-    beside = []
-    for text in requirements_of(wheel):
-        requirement = Requirement(text)
-        beside.append(tiny_wheel(requirement.name, _version_for(requirement), extras=sorted(requirement.extras)))
-    return [wheel, *beside]
-
-
 @pytest.mark.parametrize("patient", PATIENTS, ids=[patient.title for patient in PATIENTS])
 def test_is_this_environment_all_right(
     patient: Patient, live: Callable[..., Live], venv_with: Callable[..., Venv]
 ) -> None:
-    venv = venv_with(*everything_of(patient.torch, "3.12"), python="3.12", pip=True)
+    venv = venv_with(*torch_as_installed(patient.torch, "3.12"), python="3.12", pip=True)
     machine = live(patient.start, venv)
     report = machine.check()
     wrong = [o for o in report["outcomes"] if o["status"] not in ("pass", "skip") and o["severity"] == "error"]
@@ -390,7 +378,7 @@ def test_the_nvidia_smi_of_r470_knows_no_compute_cap_and_the_driver_is_fine(
     nvml = fake_nvml("t4_470")
     variables = " ".join(f"{name}='{value}'" for name, value in nvml.items())
     path = fake_program("nvidia-smi", f'#!/bin/sh\n{variables} exec {real_nvidia_smi("470")}/nvidia-smi "$@"\n')
-    venv = venv_with(*everything_of("2.6.0+cu118", "3.12"), python="3.12", pip=True)
+    venv = venv_with(*torch_as_installed("2.6.0+cu118", "3.12"), python="3.12", pip=True)
     machine = live(TURING_470._replace(scenario=""), venv, path=path + ":/usr/bin:/bin")
     report = machine.check()
     assert (report["root_causes"], report["exit"]) == ([], 0)
