@@ -39,7 +39,6 @@ def diagnose_texts(texts: Sequence[bytes | str]) -> Diagnosis:
     """See `cudadoctor.diagnose_text`."""
     from cudadoctor.cli._diagnosis import exit_code, told
     from cudadoctor.cli._pasted import pasted
-    from cudadoctor.cli._private import private
     from cudadoctor.diagnose import diagnose
     from cudadoctor.matrix import load_matrix
     from cudadoctor.plan import make_plan
@@ -60,7 +59,6 @@ def diagnose_texts(texts: Sequence[bytes | str]) -> Diagnosis:
         tool_version=__version__,
         pasted=told(found, report, matrix),
     )
-    view = private(view, found.redactor)
     screen = Screen(view)
     commands = (command_line(step, view.report.facts) for step in screen.cures(screen.roots()))
     return Diagnosis(

@@ -133,8 +133,8 @@ _TELLING = (
         "user",
         "host",
     ),
-    (r"/(?:home|Users)/([^/\s:;,\"'\\]{1,64})", "user"),
-    (r"(?i)[A-Z]:[\\/]{1,2}Users[\\/]{1,2}([^\\/:*?\"<>|\r\n;]{1,64})", "user"),
+    (r"/(?:home|Users)/([^/\s:;,\"'\\]{1,64})", "home"),
+    (r"(?i)[A-Z]:[\\/]{1,2}Users[\\/]{1,2}([^\\/:*?\"<>|\r\n;]{1,64})", "home"),
     (r"(?m)^(?:export )?(?:USER|LOGNAME|USERNAME|SUDO_USER)=([\w.\-]{1,64})", "user"),
     (r"(?m)^(?:export )?(?:HOSTNAME|COMPUTERNAME|HOST)=([\w.\-]{1,64})", "host"),
     (r"\bLinux ([\w.\-]{1,64}) \d+\.\d+[\w.\-]* #\d", "host"),
@@ -154,6 +154,7 @@ class Redactor:
         telling = {host for host in hosts if len(host) > 3 and host.lower() not in _NO_NAMES}
         self._hosts = sorted(telling, key=len, reverse=True)
         self._uuids: dict[str, int] = {}
+        self._owner: Optional[str] = None
 
     def _name_in_path(self) -> str:
         """An expression for the names as parts of paths."""
@@ -188,9 +189,9 @@ class Redactor:
     @classmethod
     def of_texts(cls, texts: Iterable[Union[bytes, str]]) -> Redactor:
         """Knows the people and hosts that pasted texts name: by prompts (`alice@node7:~$`), homes, the variables USER,
-        LOGNAME and HOSTNAME, and the lines in which `uname -a` and `systeminfo` tell the host."""
-        names: dict[str, None] = {}
-        hosts: dict[str, None] = {}
+        LOGNAME and HOSTNAME, and the lines in which `uname -a` and `systeminfo` tell the host. The home of the person
+        whose text it is becomes `~`, so that a command that holds it can be pasted there."""
+        told: dict[str, dict[str, int]] = {"user": {}, "home": {}, "host": {}}
         for text in texts:
             if isinstance(text, bytes):
                 text = decode(text)
@@ -198,8 +199,12 @@ class Redactor:
                 for match in re.finditer(expression, text):
                     for kind, found in zip(kinds, match.groups()):
                         if found:
-                            (names if kind == "user" else hosts).setdefault(found)
-        return cls(names, None, hosts)
+                            told[kind][found] = told[kind].get(found, 0) + 1
+        homes = told["home"]
+        redactor = cls({**homes, **told["user"]}, None, told["host"])
+        # Whose text it is: a command for that person finds the home as ~.
+        redactor._owner = max(homes, key=lambda name: homes[name], default=None)
+        return redactor
 
     # -- texts ------------------------------------------------------------------------------------------------------
 
@@ -269,7 +274,9 @@ class Redactor:
             return match.group(0)
         # Several accounts of one machine stay as different as "mine" and "another's".
         lowered = name.lower()
-        own = not self._names or any(lowered == known.lower() for known in self._names)
+        if self._owner is not None and lowered == self._owner.lower():
+            return "~"
+        own = self._owner is None and (not self._names or any(lowered == known.lower() for known in self._names))
         return match.group(1) + (USER if own else OTHER_USER)
 
     def _named(self, match: re.Match[str]) -> str:
