@@ -66,11 +66,11 @@ def xids(case: Case) -> tuple[XidEvent, ...]:
                 "kernel.log_events",
             )
         )
-    told = case.value("symptom.xid_reported")
+    told = case.value("symptom.xid")
     number = str((told or {}).get("number", ""))
     if told and not found and is_digits(number, 4) and case.matrix.xid(int(number)) is not None:
         row = case.matrix.xid(int(number))
-        found.append(XidEvent(int(number), row, None, str(told.get("text", "")), False, "symptom.xid_reported"))
+        found.append(XidEvent(int(number), row, None, str(told.get("text", "")), False, "symptom.xid"))
     return tuple(found)
 
 

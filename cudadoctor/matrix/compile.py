@@ -32,6 +32,7 @@ SECTIONS = (
     "frameworks",
     "messages",
     "xid",
+    "wsl",
     "conda_forge",
     "images",
 )

@@ -29,6 +29,7 @@ _NAMES = {
     "libraries": "CUDA libraries",
     "frameworks": "releases of packages that need torch or CUDA",
     "messages": "wordings of error messages",
+    "wsl": "what WSL needs for a GPU",
     "xid": "errors of the driver in the kernel log (Xid)",
     "images": "container images",
     "conda_forge": "conda-forge builds",

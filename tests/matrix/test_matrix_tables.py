@@ -250,3 +250,11 @@ def test_xids_say_what_they_are_about(matrix: Matrix, code: int, family: str, se
 
 def test_an_xid_that_nobody_lists_is_not_known(matrix: Matrix) -> None:
     assert matrix.xid(9999) is None
+
+
+# -- WSL
+
+
+def test_what_wsl_needs(matrix: Matrix) -> None:
+    needs = matrix.wsl_needs()
+    assert (needs.windows_build, needs.kernel) == (19044, "5.10.16") and needs.source

@@ -17,6 +17,7 @@ from cudadoctor.plan.remedies import (
     containers,
     driver,
     frameworks,
+    gpu,
     job,
     kernel,
     modules,
@@ -58,6 +59,10 @@ REMEDIES: Mapping[str, Remedier] = {
     "load-uvm": modules.load_uvm,
     "create-device-nodes": modules.create_device_nodes,
     "restart-service": modules.restart_service,
+    "install-fabric-manager": gpu.install_fabric_manager,
+    "reset-gpu": gpu.reset_gpu,
+    "set-compute-mode": gpu.set_compute_mode,
+    "switch-mig-off": gpu.switch_mig_off,
     # -- Windows and WSL
     "update-windows-driver": windows.update_windows_driver,
     "install-windows-driver": windows.install_windows_driver,
@@ -87,6 +92,8 @@ REMEDIES: Mapping[str, Remedier] = {
     # -- containers and jobs
     "run-container-with-gpu": job.run_container_with_gpu,
     "request-gpu": job.request_gpu,
+    "restart-container": job.restart_container,
+    "prepare-kubernetes-node": job.prepare_kubernetes_node,
     "set-up-container-toolkit": containers.set_up_container_toolkit,
     "generate-cdi-spec": containers.generate_cdi_spec,
     "run-image-all-the-same": containers.run_image_all_the_same,

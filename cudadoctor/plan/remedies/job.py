@@ -75,3 +75,56 @@ def request_gpu(context: Context, scheduler: str = "", count: int = 1) -> list[D
             instructions=text,
         )
     ]
+
+
+_AGAIN = {
+    "docker": "    docker restart CONTAINER",
+    "podman": "    podman restart CONTAINER",
+    "kubernetes": "    kubectl delete pod POD\nIts controller makes it anew.",
+}
+
+
+def restart_container(context: Context) -> list[Draft]:
+    """Started again, a container is let at its devices again."""
+    kind = context.container or str(context.facts.value("scheduler.kind", "docker"))
+    text = (
+        f"On the host:\n{_AGAIN.get(kind, _AGAIN['docker'])}\n"
+        "To keep it from coming back, where Docker leaves control groups to systemd:\n"
+        "    sudo nvidia-ctk system create-dev-char-symlinks --create-all\n"
+        'or "exec-opts": ["native.cgroupdriver=cgroupfs"] in /etc/docker/daemon.json, or CDI.'
+    )
+    return [
+        draft(
+            JOB,
+            "restart-container",
+            "Start the container again",
+            "container",
+            changes="ends what runs in the container",
+            undo="",
+            instructions=text,
+        )
+    ]
+
+
+def prepare_kubernetes_node(context: Context) -> list[Draft]:
+    """What a node needs to offer its GPUs."""
+    text = (
+        "See whether the node offers GPUs (nvidia.com/gpu under Allocatable):\n"
+        "    kubectl describe node NODE\n"
+        "If it does not, on the node (containerd; or docker, crio):\n"
+        "    sudo nvidia-ctk runtime configure --runtime=containerd --set-as-default\n"
+        "    sudo systemctl restart containerd\n"
+        "and NVIDIA's device plugin or the GPU operator in the cluster. Without a default runtime, give the pod "
+        "runtimeClassName: nvidia."
+    )
+    return [
+        draft(
+            JOB,
+            "prepare-kubernetes-node",
+            "Let the node offer its GPUs",
+            "container",
+            changes="pods on the node can be given GPUs",
+            undo="set the runtime back in its configuration",
+            instructions=text,
+        )
+    ]
