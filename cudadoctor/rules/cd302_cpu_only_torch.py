@@ -31,7 +31,7 @@ RULE = Rule(
     severity=ERROR,
     blame=ENVIRONMENT,
     chain=True,
-    follows_from=("CD313",),
+    follows_from=("CD314", "CD313"),
     precedence=31,
 )
 
