@@ -142,6 +142,10 @@ _TELLING = (
     (r"(?m)^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.\-]{1,64}) \S{1,60}?: ", "host"),
 )  # fmt: skip
 
+# A log of many megabytes names its people where it begins and where it ends, in letters; a home, a token or a line of
+# the system's log is seen by its own form wherever it stands.
+_TOLD_WITHIN = 500_000
+
 
 class Redactor:
     """Replaces; the same thing by the same thing for as long as it lives."""
@@ -195,6 +199,8 @@ class Redactor:
         for text in texts:
             if isinstance(text, bytes):
                 text = decode(text)
+            if len(text) > 2 * _TOLD_WITHIN:
+                text = text[:_TOLD_WITHIN] + "\n" + text[-_TOLD_WITHIN:]
             for expression, *kinds in _TELLING:
                 for match in re.finditer(expression, text):
                     for kind, found in zip(kinds, match.groups()):
