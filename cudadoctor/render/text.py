@@ -214,7 +214,11 @@ class Screen:
         wanted = outcome.rule in self.report.root_causes or self._is_verdict(outcome)
         if self.style.verbose and outcome.status in (FAIL, UNDECIDED):
             wanted = True
-        return [self._fact(item) for item in outcome.evidence] if wanted else []
+        # What a text does not tell is no evidence: it is asked for, if it matters.
+        items = [
+            item for item in outcome.evidence if not (self.view.is_report and self.report.facts[item.fact].is_unknown)
+        ]
+        return [self._fact(item) for item in items] if wanted else []
 
     def _fact(self, item: Evidence) -> Note:
         told = self._told(item)
