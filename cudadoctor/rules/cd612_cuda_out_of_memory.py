@@ -34,7 +34,7 @@ RULE = Rule(
     title="The GPU's memory did not suffice",
     severity=ERROR,
     blame=ENVIRONMENT,
-    follows_from=("CD607", "CD614"),
+    follows_from=("CD505", "CD607", "CD614"),
     precedence=55,
 )
 
