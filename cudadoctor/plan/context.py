@@ -184,7 +184,7 @@ def _fits(wanted: Need, torch: str) -> bool:
 
 def _target(context: Context) -> Target:
     facts = context.facts
-    executable = facts.value("python.executable")
+    executable = facts.value("python.executable") or _python_in_prefix(context)
     unspeakable = None
     try:
         python = validate.path(executable) if executable is not None else "python"
@@ -212,6 +212,16 @@ def _target(context: Context) -> Target:
     elif facts.value("disk.environment_writable") is False:
         why = "you may not write to this environment"
     return _new_target(context, present, present.version, why) if why is not None else present
+
+
+def _python_in_prefix(context: Context) -> Optional[str]:
+    """The interpreter of an environment of which only the folder is known, as a traceback tells it."""
+    prefix, kind = context.facts.value("python.prefix"), context.facts.value("python.environment")
+    if not isinstance(prefix, str) or kind not in ("venv", "conda"):
+        return None
+    if context.os != "windows":
+        return prefix.rstrip("/") + "/bin/python"
+    return prefix.rstrip("\\/") + ("\\Scripts\\python.exe" if kind == "venv" else "\\python.exe")
 
 
 def _new_target(context: Context, base: Target, version: Optional[str], why: str) -> Target:

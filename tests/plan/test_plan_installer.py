@@ -34,6 +34,24 @@ def test_without_settings_nothing_is_set_aside() -> None:
     assert (found.first, found.notes, found.is_careful) == ((), (), False)
 
 
+# A traceback tells the folder of an environment and not its interpreter.
+PREFIXES = [
+    (linux(), "venv", "~/ml/.venv", "~/ml/.venv/bin/python"),
+    (linux(), "conda", "/opt/conda/envs/ml/", "/opt/conda/envs/ml/bin/python"),
+    (windows(), "venv", "~\\ml\\.venv", "~\\ml\\.venv\\Scripts\\python.exe"),
+    (windows(), "conda", "C:\\conda\\envs\\ml", "C:\\conda\\envs\\ml\\python.exe"),
+    (linux(), "system", "/usr", "python"),
+]
+
+
+@pytest.mark.parametrize(("machine", "kind", "prefix", "python"), PREFIXES)
+def test_the_interpreter_of_an_environment_of_which_the_folder_is_known(
+    machine: Machine, kind: str, prefix: str, python: str
+) -> None:
+    told_of = machine.set({"python.environment": kind, "python.prefix": prefix}).unknown("python.executable")
+    assert Context(told_of.facts, MATRIX, Options()).target.python == python
+
+
 # The setting, where it stands, and how the command begins.
 BEGINNINGS = [
     ({"no_index": True}, "/etc/pip.conf", ("env", "PIP_NO_INDEX=0")),
