@@ -382,6 +382,7 @@ CATALOGUE: dict[str, FactSpec] = {
     "allocator.not_releasable": FactSpec("int", "free pieces of blocks that are partly in use", "bytes"),
     "allocator.retries": FactSpec("int", "how often torch gave back all it could and asked again"),
     "allocator.ooms": FactSpec("int", "how often memory did not suffice"),
+    "scheduler.gpus_requested": FactSpec("bool", "the job script or command that a report shows asks for GPUs"),
     "container.image": FactSpec("str", "container image that a report names, as nvidia/cuda:12.8.0-base-ubuntu22.04"),
     "container.gpus_requested": FactSpec("bool", "the command that started the container asks for GPUs"),
     "container.host_ipc": FactSpec("bool", "it shares the host's /dev/shm"),
@@ -412,6 +413,7 @@ MOST_GPUS = 256
 
 # Beginnings of the names that no probe answers: only what people paste tells of them.
 ONLY_IN_REPORTS = (
+    "scheduler.gpus_requested",
     "symptom.",
     "oom.",
     "allocator.",
