@@ -7,11 +7,11 @@ Where nvidia-smi of several machines stands in one text, the last machine is mea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Optional
 
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import KNOWN, Fact, Facts, absent, known
-from cudadoctor.model.catalogue import fits, spec_of
+from cudadoctor.model.catalogue import FactSpec, fits, spec_of
 from cudadoctor.parse.versions import split_local
 from cudadoctor.reports.blocks import Block, Claim
 from cudadoctor.reports.gpus import by_index, complete_details, joined_gpus
@@ -38,12 +38,13 @@ def merged(
     notes: list[str] = []
     used = _of_the_last_machine(found, notes)
     claims: dict[str, list[Stated]] = {}
+    specs: dict[str, Optional[FactSpec]] = {}
     for place, ((text, block), use) in enumerate(zip(found, used)):
         if not use:
             continue
         notes.extend(f"line {text.number(block.first)}: {note}" for note in block.notes)
         for claim in block.claims:
-            spec = spec_of(claim.fact)
+            spec = specs[claim.fact] if claim.fact in specs else specs.setdefault(claim.fact, spec_of(claim.fact))
             if spec is None or (claim.state == KNOWN and not fits(spec, claim.value)):
                 if strict:
                     raise AssertionError(f"{block.kind} claims {claim.fact} = {claim.value!r}, which no fact can be")

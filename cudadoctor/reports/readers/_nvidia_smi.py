@@ -8,7 +8,7 @@ read both alike; the list `smi.gpus` holds what tells the GPUs apart. What is no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, Optional
 
 from cudadoctor.model.catalogue import MOST_GPUS
@@ -17,6 +17,7 @@ from cudadoctor.parse.digits import is_digits
 from cudadoctor.parse.nvidia_smi import ABSENT, KNOWN, Cell, bus_address, is_enabled, mib_as_bytes
 from cudadoctor.parse.versions import is_driver_version
 from cudadoctor.reports.blocks import LOG, Claim
+from cudadoctor.reports.text import Text
 
 _NAME = pattern(r"(?=.{0,80}[A-Za-z])[A-Za-z0-9][\w .,()+/\[\]-]{1,79}", re.ASCII)
 _CUDA = pattern(r"\d{1,2}\.\d{1,2}", re.ASCII)
@@ -169,6 +170,20 @@ def reasons_of_mask(mask: int) -> list[str]:
 def in_order(reasons: Mapping[str, bool]) -> list[str]:
     """Those that are active, in NVML's order."""
     return [name for name in _BITS if reasons.get(name)]
+
+
+def last_of_each(text: Text, hits: Sequence[int]) -> list[int]:
+    """Of lines that say the same the last: a log may hold one thing ten thousand times, and the last time counts."""
+    return sorted({text.raw(hit): hit for hit in hits}.values())
+
+
+def lines_like(text: Text, sample: int, first: int, last: int) -> Iterator[tuple[int, str]]:
+    """The lines from `first` to `last`, without blanks around them. Where nothing is wrapped around line `sample`, they
+    are taken as they were pasted, which is much quicker."""
+    plain = text.raw(sample).strip() == text[sample].strip()
+    for index in range(first, min(last + 1, len(text))):
+        raw = text.raw(index)
+        yield index, (raw if plain and "&" not in raw and len(raw) < 10_000 else text[index]).strip()
 
 
 class Printed:

@@ -26,6 +26,7 @@ from cudadoctor.reports.readers._nvidia_smi import (
     Printed,
     gpu_claims,
     in_order,
+    lines_like,
     process,
     reasons_of_mask,
     version_claims,
@@ -113,13 +114,17 @@ TRIGGERS = (
     "0 mib, ",
 )
 
-_LONGEST = 5000
+_STRICT = ("index", "pid", "count", "driver_version", "name", "gpu_name", "pci.bus_id", "gpu_bus_id")
+_LONGEST = 20_000
 # So many GPUs without a number of their own are none: the rows are one GPU's over time.
 _MOST_UNNUMBERED = 16
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
+    # A script that asks again and again prints the same head each time: the last time counts.
+    last = {text.raw(hit): hit for hit in hits}
+    sizes: dict[str, frozenset[float]] = {}
     for hit in hits:
         if hit <= end:
             continue
@@ -128,16 +133,18 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         columns = command.group(2).strip(",").split(",") if command else _columns(line)
         block: Optional[Block] = None
         if columns and not (command and _columns(text[hit + 1] if hit + 1 < len(text) else "")):
-            rows, end_of_rows = _rows(text, hit + 1, columns)
+            if last[text.raw(hit)] != hit:
+                continue
+            rows, end = _rows(text, hit + 1, columns)
             if rows:
                 if "pid" in columns and any(name in columns for name in _PROCESSES[3:]):
-                    block = _of_processes(columns, rows, hit, end_of_rows)
+                    block = _of_processes(columns, rows, hit, end)
                 else:
-                    block = _of_gpus(columns, rows, hit, end_of_rows)
-        elif not command and "," in line:
-            block = _without_head(text, hit, matrix)
+                    block = _of_gpus(columns, rows, hit, end)
+        elif not command and "," in line and last[text.raw(hit)] == hit:
+            block = _without_head(text, hit, matrix, sizes)
+            end = hit if block is None else block.last
         if block is not None:
-            end = block.last
             yield block
 
 
@@ -160,8 +167,9 @@ Row = tuple[int, list[str]]
 def _rows(text: Text, first: int, columns: Sequence[str]) -> tuple[list[Row], int]:
     rows: list[Row] = []
     last = first - 1
-    for index, line in text.lines(first, first + _LONGEST):
-        if not line.strip():
+    strict = [place for place, column in enumerate(columns) if column in _STRICT] or list(range(len(columns)))
+    for index, line in lines_like(text, first - 1, first, first + _LONGEST):
+        if not line:
             if index > last + 1:
                 break
             continue
@@ -169,7 +177,9 @@ def _rows(text: Text, first: int, columns: Sequence[str]) -> tuple[list[Row], in
         if len(parts) > len(columns) and "process_name" in columns:
             place, more = columns.index("process_name"), len(parts) - len(columns) + 1
             parts[place : place + more] = [",".join(parts[place : place + more])]
-        if len(parts) != len(columns) or not all(_can_be(*pair) for pair in zip(columns, parts)):
+        if len(parts) != len(columns):
+            break
+        if not all(_can_be(columns[place], parts[place]) for place in strict):
             break
         rows.append((index, parts))
         last = index
@@ -201,7 +211,7 @@ def _of_gpus(columns: Sequence[str], rows: list[Row], first: int, last: int) -> 
     numbered = _numbered(columns, rows)
     if not numbered:
         return None
-    for index, (line, parts) in zip(numbered, rows):
+    for index, (line, parts) in dict(zip(numbered, rows)).items():
         if index >= MOST_GPUS:
             continue
         gpu = found[index] = Printed(index, line)
@@ -274,30 +284,38 @@ def _of_processes(columns: Sequence[str], rows: list[Row], first: int, last: int
     return Block(kind, first, last, (Claim("gpu.0.processes", found, first, trust=TYPED),), STRUCTURED)
 
 
-def _without_head(text: Text, first: int, matrix: Matrix) -> Optional[Block]:
-    gpus: list[Printed] = []
+def _without_head(text: Text, first: int, matrix: Matrix, sizes: dict[str, frozenset[float]]) -> Optional[Block]:
+    rows: list[tuple[Optional[int], Printed]] = []
     driver: Optional[str] = None
     last = first
-    for line, content in text.lines(first, first + _MOST_UNNUMBERED):
-        row = _unmistakable(content, matrix)
+    for line, content in lines_like(text, first, first, first + _LONGEST):
+        row = _unmistakable(content, matrix, sizes)
         if row is None:
             break
         number, name, version, printed = row
-        gpu = Printed(len(gpus) if number is None else number, line)
+        gpu = Printed(number or 0, line)
         gpu.put("name", Cell(KNOWN, name), line)
         for fact, value in printed.items():
             gpu.put(fact, value, line)
-        gpus.append(gpu)
+        rows.append((number, gpu))
         driver = version or driver
         last = line
-    if not gpus:
+    if not rows:
         return None
+    if any(number is None for number, _ in rows):
+        if len(rows) > _MOST_UNNUMBERED:
+            rows = rows[-1:]  # one GPU over time
+        for place, (_, gpu) in enumerate(rows):
+            gpu.index = place
+    gpus = list({gpu.index: gpu for _, gpu in rows}.values())
     shown = Cell(KNOWN, driver) if driver else NOT_PRINTED
     claims = [*version_claims(NOT_PRINTED, shown, NOT_PRINTED, first), *gpu_claims(gpus)]
     return Block("nvidia-smi --query-gpu, without its head", first, last, tuple(claims), REPORT, driver)
 
 
-def _unmistakable(line: str, matrix: Matrix) -> Optional[tuple[Optional[int], str, Optional[str], dict[str, Cell]]]:
+def _unmistakable(
+    line: str, matrix: Matrix, known_sizes: dict[str, frozenset[float]]
+) -> Optional[tuple[Optional[int], str, Optional[str], dict[str, Cell]]]:
     """Of a row of unknown columns what can be nothing else: (number, name, driver, cells), or None for no row."""
     if len(line) > 1000 or line.count(",") < 1:
         return None
@@ -316,7 +334,10 @@ def _unmistakable(line: str, matrix: Matrix) -> Optional[tuple[Optional[int], st
     found = {"pci_address": cell(addresses[0])} if addresses else {}
     if not (drivers or sizes or found):
         return None
-    expected = {row.memory_gib * 1024 for row in matrix.gpu(names[0]).rows if row.memory_gib}
+    expected = known_sizes.get(names[0])
+    if expected is None:
+        rows = matrix.gpu(names[0]).rows if len(known_sizes) < _MOST_UNNUMBERED else ()
+        expected = known_sizes[names[0]] = frozenset(row.memory_gib * 1024 for row in rows if row.memory_gib)
     totals = [size for size in sizes if any(0.9 * one <= int(size[:-4]) <= 1.02 * one for one in expected)]
     if len(totals) == 1:
         found["memory_total"] = cell(totals[0])

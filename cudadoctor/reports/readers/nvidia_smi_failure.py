@@ -16,6 +16,7 @@ from cudadoctor.matrix import Matrix
 from cudadoctor.model.catalogue import MOST_GPUS
 from cudadoctor.parse import nvidia_smi as smi
 from cudadoctor.reports.blocks import TABLE, Block, Claim
+from cudadoctor.reports.readers._nvidia_smi import last_of_each
 from cudadoctor.reports.text import Text
 
 TRIGGERS = (
@@ -44,7 +45,7 @@ _LINES = 3
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     seen: set[str] = set()
-    for hit in hits:
+    for hit in last_of_each(text, hits):
         line = _from_its_beginning(text, hit)
         if not line or line in seen:
             continue

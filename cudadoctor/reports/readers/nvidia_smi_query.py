@@ -22,6 +22,7 @@ from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.digits import is_digits
 from cudadoctor.reports.blocks import STRUCTURED, Block
 from cudadoctor.reports.readers import _nvidia_smi_tree as tree
+from cudadoctor.reports.readers._nvidia_smi import lines_like
 from cudadoctor.reports.text import Text
 
 _HEAD = "nvsmi log"
@@ -158,10 +159,8 @@ class _Reader:
     def read(self, text: Text, first: int, head: bool) -> int:
         """Reads on from line `first`; the last line that was read."""
         self.whole = self.whole or head
-        plain = text.raw(first).strip() == text[first]  # nothing stands around the lines
         last, foreign = first, 0
-        for index in range(first, min(first + _LONGEST, len(text))):
-            line = (text.raw(index) if plain else text[index]).strip()
+        for index, line in lines_like(text, first, first, first + _LONGEST):
             if index > first and _HEAD in line.lower():
                 break
             if self._line(line, index):

@@ -9,6 +9,7 @@ A log with a thousand tables of one machine (`nvidia-smi -l`) is read as its las
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Optional
 
@@ -41,30 +42,41 @@ _GPU_ROW = pattern(r"\|\s*\d{1,4}\s[^|]*\|[^|]*\|[^|]*\|?$")
 _SECTION = pattern(r"\|\s*(?:Processes|MIG devices):")
 # How far above its memory the row of a GPU begins, with a rule and the head of the columns.
 _ABOVE = 8
+# So many lines without a head, the last ones, are looked at: eight GPUs make eight.
+_MOST_ROWS = 2000
+# Of so many different heads, the last ones of a text, the tables are read.
+_MOST_HEADS = 30
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     banners = [hit for hit in hits if _NAME in text.raw(hit) and _is_banner(text[hit])]
     following = dict(zip(banners, banners[1:]))
-    times = 1
+    # `nvidia-smi -l` prints its table again and again: of those with the same head the last counts.
+    last = {text.raw(banner): banner for banner in banners}
+    times = Counter(text.raw(banner) for banner in banners)
+    read_in_full = set(sorted(last.values())[-_MOST_HEADS:])
     end = -1
+    fragments = [hit for hit in hits if _NAME not in text.raw(hit)]
+    too_many = fragments[-_MOST_ROWS] if len(fragments) > _MOST_ROWS else -1
     for hit in hits:
         if hit <= end:
             continue
-        if hit not in following and hit not in banners[-1:]:
-            block = _NAME not in text.raw(hit) and _fragment(text, hit, end + 1)
-        elif hit in following and text.raw(following[hit]) == text.raw(hit):
-            # `nvidia-smi -l` prints its table again and again.
-            end, times = following[hit] - 1, times + 1
+        if _NAME not in text.raw(hit):
+            if hit < too_many:
+                continue
+            block, end = _fragment(text, hit, end + 1)
+        elif hit not in following and hit not in banners[-1:]:
+            continue
+        elif hit not in read_in_full:
+            end = following.get(hit, hit + 1) - 1
             continue
         else:
             block = _table(text, hit)
-            if block and times > 1:
-                note = f"it is the last of {times} tables of the same driver, and the one that counts"
-                block = block._replace(notes=(*block.notes, note))
-            times = 1
-        if block:
             end = block.last
+            if times[text.raw(hit)] > 1:
+                note = f"it is the last of {times[text.raw(hit)]} tables of the same driver, and the one that counts"
+                block = block._replace(notes=(*block.notes, note))
+        if block is not None:
             yield block
 
 
@@ -73,7 +85,7 @@ def _is_banner(line: str) -> bool:
     return match is not None and ("ersion" in match.group(2) or line.rstrip()[:1] == "|")
 
 
-def _table(text: Text, hit: int) -> Optional[Block]:
+def _table(text: Text, hit: int) -> Block:
     line = text[hit]
     bar = line.rfind("|", 0, line.index(_NAME))
     before = line[: max(bar, 0)]
@@ -89,12 +101,12 @@ def _table(text: Text, hit: int) -> Optional[Block]:
     return Block(_KIND, hit, last, tuple(claims), TABLE, driver if driver and is_driver_version(driver) else None)
 
 
-def _fragment(text: Text, hit: int, floor: int) -> Optional[Block]:
-    """Rows without a head: the rest of the table is not in the text."""
+def _fragment(text: Text, hit: int, floor: int) -> tuple[Optional[Block], int]:
+    """Rows without a head, as the rest of the table is not in the text; and the last line that was looked at."""
     line = text[hit]
     bar = line.find("|")
     if bar < 0 or not (_MEMORY.search(line) or _SECTION.search(line)):
-        return None
+        return None, hit
     prefix = bar if line[:bar].strip() else 0
     first = hit
     while first > max(floor, hit - _ABOVE) and text[first - 1].lstrip()[:1] in ("|", "+"):
@@ -102,7 +114,7 @@ def _fragment(text: Text, hit: int, floor: int) -> Optional[Block]:
     rows, last = rows_from(text, first, prefix, stop=_NAME + " ")
     table = parse_fragment("\n".join(row for _, row in rows))
     claims = tuple(_gpus(table, _lines_of_gpus(rows), first))
-    return Block(f"{_KIND}, cut off", first, last, claims, TABLE) if claims else None
+    return (Block(f"{_KIND}, cut off", first, last, claims, TABLE) if claims else None), max(last, hit)
 
 
 def _lines_of_gpus(rows: list[Row]) -> list[int]:
@@ -134,7 +146,8 @@ def _gpus(table: SmiTable, lines: list[int], first: int) -> Iterator[Claim]:
     if len(lines) != len(table.gpus):
         lines = [first] * len(table.gpus)
     whole = bool(table.smi_version)
-    found = [_printed(gpu, line, table) for gpu, line in zip(table.gpus, lines)]
+    last = {gpu.gpu: (gpu, line) for gpu, line in zip(table.gpus, lines)}
+    found = [_printed(gpu, line, table) for gpu, line in last.values()]
     for claim in gpu_claims(found):
         # Of a table without its head nobody knows how many rows are missing.
         if whole or claim.fact != "gpu.count":

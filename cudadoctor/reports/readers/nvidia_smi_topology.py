@@ -17,6 +17,7 @@ from cudadoctor.matrix import Matrix
 from cudadoctor.model.catalogue import MOST_GPUS
 from cudadoctor.model.pattern import pattern
 from cudadoctor.reports.blocks import STRUCTURED, Block, Claim
+from cudadoctor.reports.readers._nvidia_smi import last_of_each
 from cudadoctor.reports.text import Text
 
 TRIGGERS = ("gpu0\t", "gpu0 ", "gpu0\x1b")
@@ -30,7 +31,7 @@ _ASKED = pattern(r"topo\s+-p2p\s+([rwnap])\b|topo\s+--p2p_capabilities\s+([rwnap
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
-    for hit in hits:
+    for hit in last_of_each(text, hits):
         if hit <= end or not text[hit].lstrip().startswith("GPU0"):
             continue
         head = _HEAD.match(text[hit].lstrip())

@@ -19,7 +19,7 @@ from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.nvidia_smi import ABSENT, KNOWN, NOT_PRINTED, Cell
 from cudadoctor.parse.versions import is_driver_version
 from cudadoctor.reports.blocks import STRUCTURED, Block
-from cudadoctor.reports.readers._nvidia_smi import version_claims
+from cudadoctor.reports.readers._nvidia_smi import last_of_each, version_claims
 from cudadoctor.reports.text import Text
 
 TRIGGERS = ("nvidia-smi version",)
@@ -33,7 +33,7 @@ _LINES = 5
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
-    for hit in hits:
+    for hit in last_of_each(text, hits):
         found: dict[str, Cell] = {}
         last = hit
         for index, line in text.lines(hit, hit + _LINES):

@@ -19,6 +19,7 @@ from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.digits import is_digits
 from cudadoctor.reports.blocks import STRUCTURED, Block
 from cudadoctor.reports.readers import _nvidia_smi_tree as tree
+from cudadoctor.reports.readers._nvidia_smi import lines_like
 from cudadoctor.reports.text import Text
 
 TRIGGERS = ("<nvidia_smi_log", '<gpu id="', "<product_name>", "<fb_memory_usage>", "<driver_version>")
@@ -102,14 +103,13 @@ class _Reader:
 
     def read(self, text: Text, first: int) -> int:
         last = first
-        for index in range(first, min(first + _LONGEST, len(text))):
-            raw = text.raw(index)
-            if "<" not in raw and "&lt;" not in raw:
+        for index, line in lines_like(text, first, first, first + _LONGEST):
+            if "<" not in line:
                 if index - last >= _FOREIGN:
                     break
                 continue
             begins_anew = False
-            for match in _TAG.finditer(text[index]):
+            for match in _TAG.finditer(line):
                 closing, name, identity, value = match.groups()
                 begins_anew = name == "nvidia_smi_log" and not closing and index > first
                 if begins_anew:
