@@ -8,7 +8,7 @@ from typing import Optional
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import Facts
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.reports.blocks import Block
+from cudadoctor.reports.blocks import TYPED, Block
 from cudadoctor.reports.merge import merged
 from cudadoctor.reports.readers import readers
 from cudadoctor.reports.text import Text
@@ -63,10 +63,23 @@ def read_report(
                 kind = owner.rpartition(".")[2]
                 failures.append(f"cudadoctor's own reader of {kind} failed ({type(error).__name__}): please report it")
         blocks.sort(key=lambda block: (block.first, block.last))
-        found += [(text, block) for block in blocks]
+        found += [(text, block) for block in _without_echoes(blocks)]
     facts, used, notes = merged(found, matrix, len(texts) > 1 if named is None else named, strict)
     recognised = tuple(
         Recognised(text.name, block.kind, text.number(block.first), text.number(block.last), use)
         for (text, block), use in zip(found, used)
     )
     return Reading(facts, recognised, (*failures, *notes))
+
+
+def _without_echoes(blocks: Sequence[Block]) -> list[Block]:
+    """Without what seems typed by hand and stands inside the output of a program."""
+    kept = []
+    end = -1
+    for block in sorted(blocks, key=lambda one: (one.first, -one.last)):
+        if block.trust > TYPED:
+            end = max(end, block.last)
+        elif block.last <= end:
+            continue
+        kept.append(block)
+    return kept

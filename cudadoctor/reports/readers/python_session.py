@@ -103,7 +103,7 @@ def _version_of(package: str) -> Callable[[str, int], Iterator[Claim]]:
 
 _QUOTED = rf"'?{VERSION}'?"
 _QUESTIONS = (
-    _Question(r"torch\.cuda\.is_available\(\)", r"True|False", available_claims),
+    _Question(r"(?:torch\.)?cuda\.is_available(?:\(\))?", r"True|False", available_claims),
     _Question(r"torch\.(?:__version__|version\.__version__)", _QUOTED, lambda t, n: torch_claims(t.strip("'\""), n)),
     _Question(r"torch\.version\.cuda", r"'?\d{1,2}\.\d{1,2}'?|None", built_with_cuda_claims),
     _Question(r"torch\.version\.hip", r"'?\d[\w.-]*'?|None", _nothing),
@@ -302,7 +302,7 @@ def _in_one_line(text: Text, hit: int) -> Optional[Block]:
         if said is None:
             continue
         question = _QUESTIONS[number]
-        value = re.match(rf"({question.answer})(?=$|[\s`'\").,;!]+(?:$|\s)|[`,;]|\. |\s)", said.group("value"))
+        value = re.match(rf"({question.answer})(?=$|[\s`'\").,;!?]+(?:$|\s)|[`,;]|\. |\s)", said.group("value"))
         if value:
             claims += question.claims(value.group(1), hit)
     if not claims:
