@@ -3,6 +3,8 @@
 What it checks
     Whether this process runs in a container into which neither the card's device nodes nor the driver's libraries were
     mounted, on a host that has a card or a loaded driver.
+ In a report: what the container engine and the
+    toolkit said, and whether the command that started the container asks for GPUs.
 
 Why it matters
     A container sees a GPU only where the runtime is told to pass it in. torch then reports that no driver is found, or
@@ -19,10 +21,12 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.driver import NO, YES, answer
 from cudadoctor.derive.gpus import LENT_TO_GUESTS
 from cudadoctor.derive.surroundings import in_container, in_wsl, jetson_nodes, nvidia_nodes, on_jetson
-from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD701",
@@ -34,8 +38,40 @@ RULE = Rule(
 )
 
 
+# What a program says in a container that was given no GPU; each has other causes, too.
+_NO_GPU = (
+    "symptom.no_driver_found",
+    "symptom.driver_insufficient",
+    "symptom.no_cuda_device",
+    "symptom.no_cuda_gpus",
+    "symptom.cuda_init_failed",
+    "symptom.libcuda_missing",
+    "symptom.nvml_library_missing",
+    "symptom.smi_not_found",
+)
+# Of these a driver is not even there.
+_NO_DRIVER = ("symptom.no_driver_found", "symptom.smi_not_found", "symptom.libcuda_missing")
+_TOOLKIT, _HOOK, _CGROUP, _BANNER, _NV, _ASKED = (
+    "symptom.container_toolkit_missing",
+    "symptom.container_hook_failed",
+    "symptom.container_cgroup_denied",
+    "symptom.container_driver_not_detected",
+    "symptom.apptainer_no_nv",
+    "container.gpus_requested",
+)
+# Texts by which Docker says that it knows no way to pass a GPU in.
+_ENGINE = ("could not select device driver", "runtime specified", "runtime name", "unknown flag: --gpus", "not found")
+# What the toolkit's hook says that is the matter of another rule.
+_OF_OTHERS = ("requirement error", "version mismatch", "no adapters were found", "driver not loaded")
+
+
 def judge(case: Case) -> Outcome:
+    told = _told(case)
+    if told is not None:
+        return told
     if not in_container(case):
+        if case.value("examination.kind") == "report":
+            return case.skipped("the text speaks of no container without a GPU")
         if case.fact("system.container").is_unknown:
             return case.undecided("cannot tell whether this is a container", ("system.container",))
         return case.skipped("not in a container")
@@ -55,6 +91,89 @@ def judge(case: Case) -> Outcome:
     if reply.state == YES and case.value("gpu.count") != 0:
         return case.passed("the container has its GPU", reply.evidence)
     return _without_nodes(case)
+
+
+def _told(case: Case) -> Optional[Outcome]:
+    """What engine, toolkit and programs said of it; None where they said nothing."""
+    engine = str(case.value(_TOOLKIT, {}).get("text", "")).lower()
+    if any(words in engine for words in _ENGINE):
+        message = "Docker knows no way to pass a GPU in: the NVIDIA Container Toolkit is missing, or Docker was not "
+        "told"
+        return _host(case, message, _TOOLKIT, LIKELY)
+    if case.fact(_CGROUP).is_known:
+        message = "the NVIDIA Container Toolkit is too old for this system's control groups, or may not change them"
+        return _host(case, message, _CGROUP, LIKELY)
+    reason = str(case.value(_HOOK, {}).get("reason", "")).lower()
+    whole = reason + str(case.value(_HOOK, {}).get("stage", "")).lower()
+    if reason and not any(words in whole for words in _OF_OTHERS):
+        return _by_hook(case, reason)
+    if case.fact(_BANNER).is_known:
+        message = "the container was started without a GPU: its image says that it finds no driver"
+        return _failed(case, message, (_BANNER,), LIKELY)
+    trouble = tuple(name for name in _NO_GPU if case.fact(name).is_known)
+    if case.value("torch.cuda_available") is False:
+        trouble = (*trouble, "torch.cuda_available")
+    if case.fact(_NV).is_known:
+        message = "apptainer finds nothing of a driver on this host that it could bring into the container"
+        return _failed(case, message, (_NV, *trouble), POSSIBLE)
+    if not trouble or case.value("examination.kind") != "report":
+        return None
+    if case.value(_ASKED) is False:
+        shown = ("container.image",) if case.fact("container.image").is_known else ()
+        message = "the container was started without a GPU: the command does not ask for one"
+        return _failed(case, message, (*trouble, _ASKED, *shown), LIKELY)
+    if in_container(case) and case.fact(_ASKED).is_unknown and any(name in trouble for name in _NO_DRIVER):
+        message = "no driver is seen in this container: it was probably started without a GPU"
+        return _failed(case, message, (*trouble, "system.container"), LIKELY)
+    return None
+
+
+def _by_hook(case: Case, reason: str) -> Outcome:
+    works = case.fact("driver.smi_version").is_known
+    evidence = (_HOOK, *(("driver.smi_version",) if works else ()))
+    if "cgroup" in reason or "device rules" in reason:
+        message = "the NVIDIA Container Toolkit is too old for this system's control groups, or may not change them"
+        return _host(case, message, _HOOK, LIKELY)
+    if "unknown device" in reason:
+        message = "the container asks for a GPU that the host does not have"
+        return case.failed(message, evidence, certainty=LIKELY, fixes=(Remedy("run-container-with-gpu"),))
+    if "file exists" in reason:
+        message = "the image holds driver files of its own, over which the toolkit cannot put the host's"
+        return case.failed(message, evidence, certainty=LIKELY, fixes=(_without_driver_files(),))
+    if "load library failed" in reason and works:
+        message = "the toolkit finds no driver though the host has one: Docker runs apart (Docker Desktop, a snap)"
+        return _host(case, message, _HOOK, LIKELY)
+    message = "the container toolkit could not pass the GPU in: the host's driver does not answer it"
+    return _host(case, message, _HOOK, POSSIBLE)
+
+
+def _host(case: Case, message: str, symptom: str, certainty: str) -> Outcome:
+    """What has to be mended on the host."""
+    return case.failed(
+        message,
+        (symptom,),
+        certainty=certainty,
+        blame=MACHINE,
+        fixes=(Remedy("set-up-container-toolkit", {"effect": {symptom: None}}),),
+        not_helping=(
+            "installing a driver inside the container: it uses the host's",
+            "another image or torch build: the container does not even start",
+        ),
+    )
+
+
+def _without_driver_files() -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Take the driver's files out of the image",
+            "text": "A Dockerfile that installs a driver (nvidia-driver-..., libnvidia-compute-..., cuda-drivers) puts "
+            "files where the toolkit mounts the host's: install CUDA without its driver (cuda-toolkit-...).",
+            "kind": "container",
+            "id": "no-driver-in-image",
+            "effect": {_HOOK: None},
+        },
+    )
 
 
 def _given(case: Case) -> bool:

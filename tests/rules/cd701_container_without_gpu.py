@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cudadoctor.testing import (
     GONE,
+    Machine,
     container,
     container_without_gpu,
     device_nodes,
@@ -27,6 +28,18 @@ IN_WSL = {
     "driver.module_loaded": False,
     "procfs.gpus": GONE,
 }
+
+
+def told(**texts: str) -> Machine:
+    """A report with these error texts, and nothing else."""
+    report = linux().only().set({"examination.kind": "report"})
+    return report.set({f"symptom.{name}": {"text": text} for name, text in texts.items()})
+
+
+def hook(stage: str, reason: str) -> Machine:
+    value = {"text": f"nvidia-container-cli: {stage}: {reason}", "stage": stage, "reason": reason}
+    return told().set({"symptom.container_hook_failed": value})
+
 
 CASES = [
     passes("docker run --gpus all", container()),
@@ -92,6 +105,52 @@ CASES = [
         says="Jetson",
         certainty="likely",
     ),
+    fails(
+        "Docker knows no GPUs",
+        told(container_toolkit_missing='could not select device driver "" with capabilities: [[gpu]].'),
+        says="Container Toolkit is missing",
+        severity="error",
+        certainty="likely",
+        blame="machine",
+        fix="set-up-container-toolkit",
+    ),
+    fails("Docker knows no runtime", told(container_toolkit_missing="unknown or invalid runtime name: nvidia")),
+    fails("control groups", told(container_cgroup_denied="failed to add device rules"), says="too old"),
+    fails(
+        "the toolkit finds no driver and the host has one",
+        hook("initialization error", "load library failed: libnvidia-ml.so.1").set({"driver.smi_version": "550.54.14"}),
+        says="Docker Desktop",
+        certainty="likely",
+    ),
+    fails("the toolkit finds no driver", hook("initialization error", "load library failed"), certainty="possible"),
+    fails("an image with a driver in it", hook("mount error", "file creation failed: /x: file exists"), fix="manual"),
+    fails("a GPU that is not there", hook("device error", "1: unknown device"), says="does not have"),
+    fails(
+        "the banner of NVIDIA's images",
+        told(container_driver_not_detected="The NVIDIA Driver was not detected."),
+        certainty="likely",
+        blame="allocation",
+        fix="run-container-with-gpu",
+    ),
+    fails(
+        "singularity without --nv",
+        told(driver_insufficient="driver version is insufficient").set({"container.gpus_requested": False}),
+        says="does not ask for one",
+        certainty="likely",
+        fix="run-container-with-gpu",
+    ),
+    fails(
+        "a prompt inside a container, and no driver",
+        told(no_driver_found="Found no NVIDIA driver on your system").set({"system.container": "docker"}),
+        certainty="likely",
+    ),
+    skips(
+        "the command asks for them: something else is wrong",
+        told(no_driver_found="Found no NVIDIA driver").set({"container.gpus_requested": True}),
+    ),
+    skips("the driver is too old for the image: CD711", hook("requirement error", "unsatisfied condition: cuda>=12.8")),
+    skips("a prestart hook failed, and no more is told", told(container_toolkit_missing="error running prestart hook")),
+    skips("a report without a container", told(no_driver_found="Found no NVIDIA driver")),
     skips("a machine of its own", linux()),
     skips("WSL itself", wsl()),
     skips(
