@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.derive.wheel import torch_build
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, INFO, LIKELY, Case, Outcome, Remedy, Rule
 
@@ -37,19 +38,23 @@ RULE = Rule(
 def judge(case: Case) -> Outcome:
     found = case.fact("toolkit.found")
     on_path = case.fact("toolkit.nvcc_on_path")
+    version = case.value("toolkit.nvcc_on_path_version")
     with_nvcc = [entry for entry in case.value("toolkit.found", []) if entry.get("nvcc")]
-    reported = case.fact("symptom.nvcc_missing").is_known
+    said = symptom(case, "nvcc_missing")
     if on_path.is_known:
-        version = case.value("toolkit.nvcc_on_path_version")
         shown = f"nvcc {version}" if version else "nvcc is installed"
         return case.passed(shown, ("toolkit.nvcc_on_path", "toolkit.nvcc_on_path_version"))
-    if with_nvcc and reported:
+    if with_nvcc and said is not None:
         return _not_found_by_the_build(case, with_nvcc)
+    if said is not None and version:
+        return _on_path_alone(case, said, version)
     if with_nvcc:
         entry = with_nvcc[0]
-        version = f"nvcc {entry['version']}" if entry.get("version") else "nvcc is installed"
-        return case.passed(f"{version} in {entry.get('root')}, not on PATH", ("toolkit.found",))
-    if reported:
+        shown = f"nvcc {entry['version']}" if entry.get("version") else "nvcc is installed"
+        return case.passed(f"{shown} in {entry.get('root')}, not on PATH", ("toolkit.found",))
+    if version:
+        return case.passed(f"nvcc {version}", ("toolkit.nvcc_on_path_version",))
+    if said is not None:
         return case.failed(
             "a build needs the CUDA toolkit's nvcc, and there is none",
             ("symptom.nvcc_missing", "toolkit.found"),
@@ -61,11 +66,39 @@ def judge(case: Case) -> Outcome:
                     {"effect": {"symptom.nvcc_missing": None, "toolkit.nvcc_on_path": "/usr/local/cuda/bin/nvcc"}},
                 ),
             ),
-            not_helping=("another torch build: wheels bring the CUDA runtime and never nvcc",),
+            not_helping=(
+                "another torch build: wheels bring the CUDA runtime and never nvcc",
+                "a newer driver: nvcc does not come with it",
+            ),
         )
+    if symptom(case, "shell_without_nvcc") is not None:
+        return case.skipped("no nvcc: not needed, torch's wheels bring their own CUDA runtime")
     if found.is_unknown and on_path.is_unknown:
         return case.undecided("cannot tell whether there is a CUDA toolkit", ("toolkit.found", "toolkit.nvcc_on_path"))
     return case.skipped("no nvcc: not needed, torch's wheels bring their own CUDA runtime")
+
+
+def _on_path_alone(case: Case, said: Symptom, version: str) -> Outcome:
+    """A report that shows an nvcc, and a build that did not find it: nobody knows where it lies."""
+    return case.failed(
+        f"a build did not find nvcc, though nvcc {version} is on PATH: CUDA_HOME does not lead to its toolkit",
+        (said.fact, "toolkit.nvcc_on_path_version"),
+        severity=ERROR,
+        certainty=LIKELY,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Tell the build where the toolkit is",
+                    "text": 'In the shell that builds: export CUDA_HOME="$(dirname "$(dirname "$(readlink -f "$('
+                    'command -v nvcc)")")")", and repeat it with pip install --no-build-isolation.',
+                    "kind": "setting",
+                    "effect": {said.fact: None},
+                },
+            ),
+        ),
+        not_helping=("installing another toolkit: this one is there, the build only has to find it",),
+    )
 
 
 def _not_found_by_the_build(case: Case, with_nvcc: list[dict[str, Any]]) -> Outcome:

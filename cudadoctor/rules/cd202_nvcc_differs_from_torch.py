@@ -18,10 +18,12 @@ References
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
+from cudadoctor.derive.symptoms import Symptom, symptom
+from cudadoctor.derive.toolkit import nvcc_of_a_build
 from cudadoctor.derive.wheel import CUDA, torch_build
-from cudadoctor.model import Fact, known
+from cudadoctor.model import known
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, INFO, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -36,13 +38,24 @@ RULE = Rule(
 
 def judge(case: Case) -> Outcome:
     build = case.derived(torch_build)
-    reported = case.fact("symptom.cuda_version_mismatch").is_known
+    said = symptom(case, "cuda_version_mismatch")
+    reported = said is not None
+    if said is not None and said.get("toolkit") and said.get("torch"):
+        outcome = _by_the_words(case, said)
+        if outcome is not None:
+            return outcome
     if build.kind != CUDA or build.cuda is None:
+        if said is not None:
+            return _words_alone(case, said)
         return case.skipped("no torch built with CUDA")
-    version, evidence = _nvcc_of_a_build(case)
+    version, evidence = case.derived(nvcc_of_a_build)
+    if said is not None and not version.is_known and said.get("toolkit"):
+        version, evidence = known(said.get("toolkit"), said.fact), (said.fact,)
     if version.is_absent:
         return case.skipped("no nvcc on PATH: not needed to run")
     if not version.is_known:
+        if said is not None:
+            return _words_alone(case, said)
         return case.undecided(f"cannot tell nvcc's version: {version.reason}", evidence)
     nvcc = str(version.get())
     evidence = (*evidence, "torch.cuda")
@@ -72,25 +85,76 @@ def judge(case: Case) -> Outcome:
         (*evidence, "symptom.cuda_version_mismatch") if reported else evidence,
         severity=ERROR if reported else None,
         fixes=(remedy,),
-        not_helping=("a driver update: the driver's CUDA number has no part in building",),
+        not_helping=_NOT_HELPING,
     )
 
 
-def _nvcc_of_a_build(case: Case) -> tuple[Fact[Any], tuple[str, ...]]:
-    """The version of the nvcc that torch's extension builder calls, with the facts that tell: that of CUDA_HOME, else
-    that on PATH."""
-    home = case.value("toolkit.cuda_home") or {}
-    if home.get("has_nvcc"):
-        for entry in case.value("toolkit.found", []):
-            if entry.get("root") == home.get("path") and entry.get("version"):
-                return known(entry["version"], str(home.get("variable"))), ("toolkit.cuda_home", "toolkit.found")
-    return case.fact("toolkit.nvcc_on_path_version"), ("toolkit.nvcc_on_path_version",)
+def _by_the_words(case: Case, said: Symptom) -> Optional[Outcome]:
+    """The build's own words name both numbers. None where the rest of the facts says as much or more."""
+    nvcc, cuda = said.get("toolkit"), said.get("torch").rstrip(".")
+    build = case.derived(torch_build)
+    if build.kind == CUDA and build.cuda is not None:
+        if _major(build.cuda) != _major(cuda):
+            # The torch that is installed is not the one that the build saw.
+            if _major(build.cuda) == _major(nvcc):
+                return _isolated(case, nvcc, build.cuda, (said.fact, "torch.cuda"))
+            return None
+        if case.derived(nvcc_of_a_build).version.is_known:
+            return None
+    if _major(nvcc) == _major(cuda):
+        return None
+    return case.failed(
+        f"nvcc {nvcc} cannot build extensions for a torch of CUDA {cuda}",
+        (said.fact, "torch.cuda") if build.cuda is not None else (said.fact,),
+        severity=ERROR,
+        fixes=(
+            Remedy(
+                "install-toolkit",
+                {"version": cuda, "why": _OTHER_WAYS.format(variant=_tag(nvcc)), "effect": {said.fact: None}},
+            ),
+        ),
+        not_helping=_NOT_HELPING,
+    )
+
+
+def _words_alone(case: Case, said: Symptom) -> Outcome:
+    numbers = " and ".join(text for text in (said.get("toolkit"), said.get("torch")) if text)
+    return case.failed(
+        "nvcc is of another CUDA than the torch that a build saw" + (f" ({numbers})" if numbers else ""),
+        (said.fact,),
+        severity=ERROR,
+        certainty=LIKELY,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Bring nvcc and torch to one CUDA major",
+                    "text": _OTHER_WAYS.format(variant="cuXXX")
+                    + " Or install a toolkit of torch's CUDA major and set CUDA_HOME to it.",
+                    "kind": "install",
+                    "effect": {said.fact: None},
+                },
+            ),
+        ),
+        not_helping=_NOT_HELPING,
+    )
+
+
+_OTHER_WAYS = (
+    "The build may have seen another torch than yours: pip builds in an environment of its own, unless it is told "
+    "--no-build-isolation. The other way is a torch for the CUDA of this nvcc, from the index {variant}."
+)
+_NOT_HELPING = ("a driver update: the driver's CUDA number has no part in building",)
+
+
+def _tag(cuda: str) -> str:
+    return "cu" + "".join(cuda.split(".")[:2])
 
 
 def _isolated(case: Case, nvcc: str, cuda: str, evidence: tuple[str, ...]) -> Outcome:
     return case.failed(
         f"nvcc {nvcc} fits torch's CUDA {cuda}: the build took another torch, as pip's build isolation does",
-        (*evidence, "symptom.cuda_version_mismatch"),
+        tuple(dict.fromkeys((*evidence, "symptom.cuda_version_mismatch"))),
         severity=ERROR,
         certainty=LIKELY,
         fixes=(

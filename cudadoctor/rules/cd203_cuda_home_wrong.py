@@ -15,7 +15,8 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.rules.api import ENVIRONMENT, ERROR, INFO, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.symptoms import Symptom, symptom
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, INFO, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD203",
@@ -29,6 +30,9 @@ RULE = Rule(
 
 def judge(case: Case) -> Outcome:
     home = case.fact("toolkit.cuda_home")
+    said = symptom(case, "cuda_home_wrong")
+    if said is not None and not home.is_known:
+        return _reported(case, said)
     if home.is_absent:
         return case.skipped("CUDA_HOME is not set: not needed to run")
     if not home.is_known:
@@ -64,6 +68,38 @@ def judge(case: Case) -> Outcome:
         (*evidence, "symptom.nvcc_missing") if reported else evidence,
         severity=ERROR if reported else severity,
         fixes=(remedy,),
+    )
+
+
+def _reported(case: Case, said: Symptom) -> Outcome:
+    """A build's own words: it called an nvcc that does not exist."""
+    home = said.get("path").rpartition("/bin/nvcc")[0]
+    listed = [part for part in home.split(":") if part]
+    # A list as PATH has it, mostly of CUDA_HOME=$CUDA_HOME:/usr/local/cuda.
+    is_list = ":" in home and bool(listed)
+    effect: dict[str, object] = {said.fact: None}
+    if is_list:
+        what = "a list, where one folder is wanted"
+        remedy = Remedy("change-variable", {"name": "CUDA_HOME", "value": listed[-1], "effect": effect})
+    else:
+        what = "and there is no nvcc in it"
+        remedy = Remedy(
+            "manual",
+            {
+                "title": "Set CUDA_HOME to the folder of a toolkit",
+                "text": "Find the toolkit (ls -d /usr/local/cuda*/bin/nvcc; command -v nvcc) and set CUDA_HOME to its "
+                "folder, the one above bin. Where there is none: install the CUDA toolkit of torch's CUDA major.",
+                "kind": "setting",
+                "effect": effect,
+            },
+        )
+    return case.failed(
+        f"CUDA_HOME is {home}, {what}: building extensions fails, running is not affected",
+        (said.fact,),
+        severity=ERROR,
+        certainty=CERTAIN if is_list else LIKELY,
+        fixes=(remedy,),
+        not_helping=("another torch or driver: the build looks for nvcc where CUDA_HOME says",),
     )
 
 

@@ -3,7 +3,7 @@
 What it checks
     Whether a folder in LD_LIBRARY_PATH holds a library that torch's wheels bring as well (cuBLAS, cuDNN, NCCL,
     nvJitLink, ...), of the same number in the file name and of an older version. A newer or the same one is no fault
-    unless an error about a missing symbol was reported.
+    unless an error about a missing symbol was reported. In a report, what LD_LIBRARY_PATH names and what ldd shows.
 
 Why it matters
     The loader looks there first. An older nvJitLink or cuDNN in front of the wheel's ends in "undefined symbol
@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from cudadoctor.derive.wheel import CUDA, required_packages, torch_build
+from cudadoctor.derive.symptoms import Symptom, in_report, symptom
+from cudadoctor.derive.wheel import CUDA, UNCLEAR, required_packages, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
@@ -37,9 +38,11 @@ RULE = Rule(
 
 
 def judge(case: Case) -> Outcome:
-    if case.value("system.os") != "linux":
+    if case.value("system.os") != "linux" and not (case.fact("system.os").is_unknown and in_report(case)):
         return case.skipped("LD_LIBRARY_PATH is a matter of Linux")
     build = case.derived(torch_build)
+    if case.fact("libraries.on_search_path").is_unknown and in_report(case):
+        return _by_the_text(case)
     if build.kind != CUDA or build.cuda is None:
         return case.skipped("no torch built with CUDA")
     found = case.fact("libraries.on_search_path")
@@ -79,6 +82,122 @@ def judge(case: Case) -> Outcome:
             ),
         ),
         not_helping=("installing torch again: its libraries are whole, and others are found first",),
+    )
+
+
+# Folders of this kind hold the driver's own libraries.
+_DRIVERS_OWN = ("/usr/local/nvidia", "/usr/lib/wsl", "/compat", "/stubs")
+_STEMS = (
+    ("__nvjitlink", "libnvJitLink"),
+    ("cublaslt", "libcublasLt"),
+    ("cublas", "libcublas"),
+    ("cusparse", "libcusparse"),
+    ("cusolver", "libcusolver"),
+    ("cudnn", "libcudnn"),
+    ("nccl", "libnccl"),
+    ("cufft", "libcufft"),
+    ("nvrtc", "libnvrtc"),
+)
+
+
+def _by_the_text(case: Case) -> Outcome:
+    """A report: what lies in the folders is not known, and the text may show which library was taken."""
+    said = symptom(case, "library_symbol_missing", "cudnn_version_differs")
+    path = case.fact("env.LD_LIBRARY_PATH")
+    folders = [folder for folder in str(path.value or "").split(":") if _holds_cuda(folder)]
+    if said is None:
+        crashed = symptom(case, "segmentation_fault")
+        if crashed is not None and folders and case.derived(torch_build).kind in (CUDA, UNCLEAR):
+            return _failed_by_text(
+                case,
+                f"LD_LIBRARY_PATH puts the CUDA libraries of {folders[0]} before torch's own, and a program crashed",
+                (crashed.fact, "env.LD_LIBRARY_PATH"),
+                LIKELY,
+                folders,
+                crashed.fact,
+            )
+        return case.skipped("no error points to a library of another release")
+    stem = _culprit(said)
+    taken = _taken_from(case, stem)
+    if taken is not None:
+        directory = taken.rpartition("/")[0]
+        return _failed_by_text(
+            case,
+            f"{taken.rpartition('/')[2]} is taken from {directory} and not from torch's own packages",
+            (said.fact, "libraries.loaded"),
+            CERTAIN,
+            [directory],
+            said.fact,
+        )
+    if folders:
+        return _failed_by_text(
+            case,
+            f"LD_LIBRARY_PATH puts the CUDA libraries of {folders[0]} before torch's own, and {stem} does not fit",
+            (said.fact, "env.LD_LIBRARY_PATH"),
+            LIKELY,
+            folders,
+            said.fact,
+        )
+    if stem == "libcudnn" and "LD_LIBRARY_PATH" not in said.text:
+        return case.undecided("whether LD_LIBRARY_PATH names another cuDNN is not known", ("env.LD_LIBRARY_PATH",))
+    if path.is_absent or (path.is_known and not folders):
+        return case.skipped("LD_LIBRARY_PATH names no folder with CUDA libraries")
+    # conda's own CUDA libraries beside torch's are the likelier cause where they are there.
+    conda = case.value("package.cudatoolkit.version") or case.value("package.cuda-cudart.version")
+    return _failed_by_text(
+        case,
+        f"another release of {stem} is found before the one that belongs here, mostly by LD_LIBRARY_PATH",
+        (said.fact,),
+        POSSIBLE if conda else LIKELY,
+        [],
+        said.fact,
+    )
+
+
+def _holds_cuda(folder: str) -> bool:
+    """Whether a folder, by its name, holds CUDA libraries that are not the driver's."""
+    lowered = folder.lower()
+    return any(word in lowered for word in ("cuda", "cudnn", "nccl", "tensorrt")) and not any(
+        part in lowered for part in (*_DRIVERS_OWN, "site-packages")
+    )
+
+
+def _culprit(said: Symptom) -> str:
+    """The library that is of another release: whose symbol is missing."""
+    words = (said.get("symbol") or said.get("library") or said.text).lower()
+    return next((stem for word, stem in _STEMS if word in words), "a CUDA library")
+
+
+def _taken_from(case: Case, stem: str) -> Optional[str]:
+    """Where ldd shows that this library was taken from, if that is outside of torch's own packages."""
+    for entry in case.value("libraries.loaded", []):
+        path = str(entry.get("path") or "")
+        if str(entry.get("soname", "")).startswith(stem + ".") and "site-packages" not in path:
+            return path
+    return None
+
+
+def _failed_by_text(
+    case: Case, message: str, evidence: tuple[str, ...], certainty: str, folders: list[str], symptom_fact: str
+) -> Outcome:
+    effect = {symptom_fact: None}
+    known_path = case.fact("env.LD_LIBRARY_PATH").is_known
+    listed = [folder for folder in folders if folder in str(case.value("env.LD_LIBRARY_PATH") or "").split(":")]
+    if known_path and listed:
+        remedy = Remedy("change-variable", {"name": "LD_LIBRARY_PATH", "without": listed, "effect": effect})
+    else:
+        remedy = Remedy("unset-variable", {"name": "LD_LIBRARY_PATH", "effect": effect})
+    return case.failed(
+        message,
+        evidence,
+        certainty=certainty,
+        severity=ERROR,
+        data={"directories": folders},
+        fixes=(remedy,),
+        not_helping=(
+            "installing torch again: its libraries are whole, and others are found first",
+            "a newer driver: none of these libraries comes with it",
+        ),
     )
 
 

@@ -61,8 +61,8 @@ def judge(case: Case) -> Outcome:
     behind = _years_behind(case, build.release)
     if behind is not None and behind >= _YEARS:
         return case.failed(
-            f"torch {build.version} is {behind} years old ({newest} is the newest); it may stay as long as it does what it "
-            "should",
+            f"torch {build.version} is {behind} years old ({newest} is the newest); it may stay as long as it does "
+            "what it should",
             evidence,
             certainty=CERTAIN,
             data={"newest": newest},

@@ -61,7 +61,7 @@ def judge(case: Case) -> Outcome:
     if build.kind == CPU:
         return _failed(
             case,
-            f"torch {build.version} is a build without CUDA: pip's default index gave it, and it finds no GPU of a Jetson",
+            f"torch {build.version} is a build without CUDA, as of pip's default index: it finds no GPU of a Jetson",
             evidence,
             LIKELY if in_report(case) else CERTAIN,
             None,

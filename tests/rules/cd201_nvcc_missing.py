@@ -48,4 +48,25 @@ CASES = [
         "not on PATH, and the folders are unreadable",
         linux().unknown("toolkit.found").set({"toolkit.nvcc_on_path": GONE}),
     ),
+    skips(
+        "a person asked for nvcc, and no build did",
+        linux().only().set({"symptom.shell_without_nvcc": {"text": "bash: nvcc: command not found"}}),
+        says="not needed",
+    ),
+    passes("a report that shows nvcc's version", linux().only().set({"toolkit.nvcc_on_path_version": "12.4.131"})),
+    fails(
+        "a report that shows nvcc, and a build that did not find it",
+        linux()
+        .only()
+        .set(
+            {
+                "toolkit.nvcc_on_path_version": "12.4.131",
+                "symptom.nvcc_missing": {"text": "OSError: CUDA_HOME environment variable is not set."},
+            }
+        ),
+        says="though nvcc 12.4.131 is on PATH",
+        severity="error",
+        certainty="likely",
+        fix="manual",
+    ),
 ]

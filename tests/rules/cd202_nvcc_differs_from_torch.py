@@ -84,4 +84,28 @@ CASES = [
         "nvcc did not answer", nvcc("13.0").unknown("toolkit.nvcc_on_path_version", reason="it did not answer")
     ),
     skips("looked, and there is none", linux().set({"toolkit.nvcc_on_path_version": GONE})),
+    fails(
+        "a build log alone: both numbers stand in it",
+        linux().only().set({"symptom.cuda_version_mismatch": {"text": "...", "toolkit": "12.2", "torch": "11.3"}}),
+        says="nvcc 12.2 cannot build extensions for a torch of CUDA 11.3",
+        severity="error",
+        certainty="certain",
+        fix="install-toolkit",
+    ),
+    fails(
+        "the torch that the build saw is not the one that is installed",
+        CU118.only("torch.version", "torch.cuda", "torch.hip", "system.os", "system.arch").set(
+            {"symptom.cuda_version_mismatch": {"text": "...", "toolkit": "11.8", "torch": "12.1"}}
+        ),
+        says="build isolation",
+        severity="error",
+        certainty="likely",
+        fix="manual",
+    ),
+    fails(
+        "words without numbers",
+        linux().only().set({"symptom.cuda_version_mismatch": {"text": "does not match the version used to compile"}}),
+        severity="error",
+        certainty="likely",
+    ),
 ]

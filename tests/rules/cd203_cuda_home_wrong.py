@@ -74,4 +74,20 @@ CASES = [
         severity="warning",
     ),
     unknown_when("the folder may not be looked into", linux().unknown("toolkit.cuda_home")),
+    fails(
+        "a build log alone: CUDA_HOME was set as a list",
+        linux().only().set({"symptom.cuda_home_wrong": {"text": "...", "path": ":/usr/local/cuda-11.7/bin/nvcc"}}),
+        says=["CUDA_HOME is :/usr/local/cuda-11.7", "a list, where one folder is wanted"],
+        severity="error",
+        certainty="certain",
+        fix="change-variable",
+    ),
+    fails(
+        "a build log alone: no nvcc where CUDA_HOME says",
+        linux().only().set({"symptom.cuda_home_wrong": {"text": "...", "path": "/usr/local/cuda/bin/nvcc"}}),
+        says="CUDA_HOME is /usr/local/cuda, and there is no nvcc in it",
+        severity="error",
+        certainty="likely",
+        fix="manual",
+    ),
 ]

@@ -56,6 +56,24 @@ CUDA_12_8: dict[str, Optional[str]] = {
 }
 NGC = linux().torch("2.9.0a0+145a3a7bda.nv25.10", "13.0", sass=["sm_80", "sm_90"]).package("nvidia-cublas", "13.1.0.3")
 
+NVJITLINK = {
+    "symptom.library_symbol_missing": {
+        "text": "libcusparse.so.12: undefined symbol: __nvJitLinkAddData_12_1, version libnvJitLink.so.12",
+        "file": "libcusparse.so.12",
+        "symbol": "__nvJitLinkAddData_12_1",
+    }
+}
+CUDNN = {"symptom.library_symbol_missing": {"text": "undefined symbol: cudnnGetVersion", "symbol": "cudnnGetVersion"}}
+CRASH = {"symptom.segmentation_fault": {"text": "Segmentation fault (core dumped)"}}
+
+
+def report(symptom: dict[str, dict[str, str]], path: Optional[str] = None, torch: bool = False) -> Machine:
+    """A pasted text, which may show LD_LIBRARY_PATH."""
+    machine = linux().only("torch.version", "torch.cuda", "torch.hip") if torch else linux().only()
+    machine = machine.set({"examination.kind": "report", **symptom})
+    return machine.set({"env.LD_LIBRARY_PATH": path}) if path else machine
+
+
 CASES = [
     passes("LD_LIBRARY_PATH is not set", pip_torch()),
     passes("the toolkit of the same CUDA", toolkit(pip_torch(), "12.8", CUDA_12_8), says="nothing in the way"),
@@ -122,4 +140,43 @@ CASES = [
     skips("Windows", windows()),
     skips("a CPU build", toolkit(linux().torch("2.14.1+cpu"), "12.1", CUDA_12_1)),
     unknown_when("a folder in it could not be read", pip_torch().unknown("libraries.on_search_path")),
+    fails(
+        "a text with the folder",
+        report(NVJITLINK, "/usr/local/cuda-12.1/lib64"),
+        says=["LD_LIBRARY_PATH puts the CUDA libraries of /usr/local/cuda-12.1/lib64", "libnvJitLink does not fit"],
+        severity="error",
+        certainty="likely",
+        fix="change-variable",
+    ),
+    fails(
+        "a text that shows what ldd found",
+        report(NVJITLINK, "/usr/local/cuda-12.1/lib64").set(
+            {
+                "libraries.loaded": [
+                    {"soname": "libnvJitLink.so.12", "path": "/usr/local/cuda-12.1/lib64/libnvJitLink.so.12"}
+                ]
+            }
+        ),
+        says="libnvJitLink.so.12 is taken from /usr/local/cuda-12.1/lib64",
+        certainty="certain",
+        fix="change-variable",
+    ),
+    fails("the words alone", report(NVJITLINK), says="libnvJitLink", certainty="likely", fix="unset-variable"),
+    fails(
+        "the words, with conda's CUDA beside",
+        report(NVJITLINK).set({"package.cudatoolkit.version": "11.3.1"}),
+        certainty="possible",
+    ),
+    fails(
+        "a crash without a word, and a folder of CUDA's",
+        report(CRASH, "/usr/local/cuda/lib64", torch=True),
+        says="a program crashed",
+        severity="error",
+        certainty="likely",
+        fix="change-variable",
+    ),
+    skips("a crash, and nothing about LD_LIBRARY_PATH", report(CRASH, torch=True)),
+    skips("a folder of CUDA's and no error", report({}, "/usr/local/cuda/lib64", torch=True)),
+    skips("LD_LIBRARY_PATH is known and names none", report(NVJITLINK, "/opt/mylib")),
+    unknown_when("a symbol of cuDNN's is CD209's affair", report(CUDNN)),
 ]
