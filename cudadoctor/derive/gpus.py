@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
-from cudadoctor.derive.surroundings import jetson_nodes, nvidia_nodes, on_jetson
+from cudadoctor.derive.surroundings import in_report, jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.model.record import NamedTuple
@@ -149,6 +149,14 @@ def presence(case: Case) -> Presence:
     if bus.is_absent and case.fact("driver.nvml_library").is_absent and not case.value("device.nodes", []):
         return Presence(NONE, "no PCI bus, no NVIDIA library and no NVIDIA device node", (inventory, "device.nodes"))
     return Presence(UNCLEAR, bus.reason or "the machine's devices could not be listed", (inventory,))
+
+
+def expected(case: Case) -> Presence:
+    """`presence`; a report that says nothing for or against a GPU is about one: somebody asks about its driver."""
+    seen = case.derived(presence)
+    if seen.state == UNCLEAR and in_report(case):
+        return Presence(PRESENT, "the report is about one", ("examination.kind",))
+    return seen
 
 
 # NVML's codes for "no driver is loaded" and "no library": all others come from a driver that is there.

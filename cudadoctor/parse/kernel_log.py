@@ -35,7 +35,7 @@ DEVICE_TAKEN = "device-taken"  # another driver (nouveau) owns the card; values:
 NEEDS_OPEN_MODULE = "needs-open-module"
 NEEDS_PROPRIETARY_MODULE = "needs-proprietary-module"
 NEEDS_LEGACY_DRIVER = "needs-legacy-driver"  # values: branch
-INIT_FAILED = "init-failed"  # values: codes
+INIT_FAILED = "init-failed"  # values: codes; gsp where it is the card's own processor that does not start
 FIRMWARE_MISSING = "firmware-missing"  # values: file
 BAR_INVALID = "bar-invalid"
 OFF_THE_BUS = "off-the-bus"
@@ -167,6 +167,8 @@ def _nvrm(text: str, later: list[str]) -> _Event | None:
     if "RmInitAdapter failed" in text or ("rm_init_adapter" in text and "failed" in text):
         codes = re.search(r"\((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8}:[0-9]{1,8})\)", text, re.ASCII)
         return INIT_FAILED, _first_bus(text), {"codes": codes.group(1)} if codes else {}
+    if "cannot bootstrap riscv/gsp" in text or "Cannot initialize GSP firmware" in text:
+        return INIT_FAILED, _first_bus(text), {"gsp": "yes"}
     if "Cannot attach gpu" in text or "Cannot pre-initialize the device" in text or "failed to copy vbios" in text:
         return INIT_FAILED, _first_bus(text), {}
     if "No firmware image found" in text:

@@ -7,6 +7,9 @@ from __future__ import annotations
 NO_ANSWERING_DRIVER = (
     "CD705",
     "CD701",
+    "CD702",
+    "CD708",
+    "CD704",
     "CD703",
     "CD113",
     "CD102",

@@ -20,9 +20,9 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import NO, YES, answer
-from cudadoctor.derive.gpus import PRESENT, gpus, presence
-from cudadoctor.derive.surroundings import driver_software, in_container, in_wsl, on_jetson
-from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.gpus import NONE, PRESENT, gpus, presence
+from cudadoctor.derive.surroundings import driver_software, in_container, in_report, in_wsl, on_jetson
+from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD101",
@@ -44,6 +44,8 @@ def judge(case: Case) -> Outcome:
     if on_jetson(case):
         return case.skipped("a Jetson's driver is part of its system")
     seen = case.derived(presence)
+    if in_report(case):
+        return _reported(case, seen.state)
     if seen.state != PRESENT:
         return case.skipped("no NVIDIA GPU is known to be here")
     if case.value("driver.module_loaded", False):
@@ -60,6 +62,35 @@ def judge(case: Case) -> Outcome:
     return case.failed(
         f"no NVIDIA driver is installed for the {card}",
         (*seen.evidence, "driver.nvml_library", "driver.smi_path"),
+        fixes=(Remedy("install-windows-driver" if on_windows else "install-driver", {}),),
+        not_helping=("a CUDA toolkit or another torch build: neither brings a driver",),
+    )
+
+
+# The shell and programs say these where nothing of a driver is installed.
+_NOT_FOUND = ("symptom.smi_not_found", "symptom.nvml_library_missing")
+_NO_LIBCUDA = ("symptom.no_driver_found", "symptom.libcuda_missing", "symptom.cuda_init_failed")
+
+
+def _reported(case: Case, state: str) -> Outcome:
+    """What a text says: that nvidia-smi is not there is much, and may be said in a container, too."""
+    if in_container(case) or case.fact("scheduler.kind").is_known or state == NONE:
+        return case.skipped("whether the host has a driver is not told")
+    if driver_software(case) or case.value("driver.module_loaded", False):
+        return case.skipped("a driver is installed; why it is not at work is for other rules")
+    if case.fact("driver.smi_failure").is_known or case.value("torch.cuda_available", False):
+        return case.skipped("nvidia-smi is there")
+    missing = [name for name in _NOT_FOUND if case.fact(name).is_known]
+    also = [name for name in _NO_LIBCUDA if case.fact(name).is_known]
+    unbound = [entry for entry in case.value("pci.gpus", []) if entry.get("driver") is None]
+    on_windows = case.value("system.os") == "windows"
+    if not missing and not (also and unbound):
+        return case.undecided("whether a driver is installed is not told", ("driver.smi_path", "driver.packages"))
+    shown = state == PRESENT
+    return case.failed(
+        "no NVIDIA driver seems to be installed: " + ("nvidia-smi is not found" if missing else "libcuda is not found"),
+        (*missing, *also, *(("pci.gpus",) if unbound else ())),
+        certainty=LIKELY if shown or (missing and also) else POSSIBLE,
         fixes=(Remedy("install-windows-driver" if on_windows else "install-driver", {}),),
         not_helping=("a CUDA toolkit or another torch build: neither brings a driver",),
     )

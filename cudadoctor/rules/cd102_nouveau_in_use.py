@@ -23,7 +23,7 @@ from __future__ import annotations
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.gpus import NONE, gpus, presence
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import driver_software, on_own_linux
+from cudadoctor.derive.surroundings import driver_software, in_report, maybe_own_linux
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Fix, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -42,7 +42,7 @@ _OPEN_SOURCE_DRIVERS = ("nouveau", "nova", "nova_core", "nova_drm")
 
 
 def judge(case: Case) -> Outcome:
-    if not on_own_linux(case):
+    if not maybe_own_linux(case):
         return case.skipped("nouveau is a matter of Linux on its own hardware")
     if case.derived(answer).state == YES:
         return case.passed("NVIDIA's driver is at work", case.derived(answer).evidence)
@@ -64,6 +64,9 @@ def judge(case: Case) -> Outcome:
         return _failed(case, "nouveau holds the GPU, says the kernel log", "kernel.log_events", CERTAIN)
     if loaded and not case.value("driver.module_loaded", False):
         return _failed(case, f"the {loaded[0]} module is loaded instead of NVIDIA's", "kernel.modules", LIKELY)
+    said = case.fact("symptom.module_device_taken")
+    if said.is_known and in_report(case):
+        return _failed(case, "another driver, as a rule nouveau, holds the GPU", "symptom.module_device_taken", LIKELY)
     if modules.is_unknown and not case.fact("pci.gpus").is_known:
         return case.undecided("cannot tell which driver holds the card", ("kernel.modules", "pci.gpus"))
     return case.passed("nouveau is not in use", ("kernel.modules", "pci.gpus"))

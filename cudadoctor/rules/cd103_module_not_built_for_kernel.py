@@ -21,10 +21,12 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.driver import YES, answer
-from cudadoctor.derive.gpus import PRESENT, gpus, presence
+from cudadoctor.derive.gpus import PRESENT, expected, gpus
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import driver_software, on_own_linux
+from cudadoctor.derive.surroundings import driver_software, in_report, maybe_own_linux
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Fix, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -40,14 +42,18 @@ _FILES = ("system.kernel_release", "kernel.nvidia_module_files", "kernel.dkms")
 
 
 def judge(case: Case) -> Outcome:
-    if not on_own_linux(case):
+    if not maybe_own_linux(case):
         return case.skipped("modules are built on Linux machines of their own")
     if case.derived(answer).state == YES or case.value("driver.module_loaded", False):
         return case.passed("the module is loaded", ("driver.module_loaded",))
-    if case.derived(presence).state != PRESENT:
+    if case.derived(expected).state != PRESENT:
         return case.skipped("no NVIDIA GPU is known to be here")
     running = case.value("system.kernel_release")
     files = case.fact("kernel.nvidia_module_files")
+    if in_report(case):
+        outcome = _reported(case, running)
+        if outcome is not None:
+            return outcome
     if running is None or not files.is_known:
         return case.undecided(
             "cannot tell for which kernels there is a module", ("kernel.nvidia_module_files", "system.kernel_release")
@@ -74,6 +80,43 @@ def judge(case: Case) -> Outcome:
     found = ("driver.packages", "driver.library_version")
     why = "only the driver's programs and libraries are there"
     return _failed(case, running, why, LIKELY, (*_FILES, *found), "install-driver")
+
+
+_SAID = (
+    ("symptom.module_build_failed", "building it failed", CERTAIN),
+    ("symptom.module_wrong_kernel", "its file was built for another", CERTAIN),
+    ("symptom.module_not_found", "modprobe finds none", LIKELY),
+)
+_NO_ANSWER = ("driver.smi_failure", "symptom.smi_no_driver", "symptom.nvml_driver_not_loaded", "driver.module_loaded")
+
+
+def _reported(case: Case, running: Optional[str]) -> Optional[Outcome]:
+    """What a text says. That DKMS has nothing for the running kernel counts only where the driver fails."""
+    kernel = running or (case.value("symptom.module_not_found") or {}).get("kernel") or "that runs"
+    if events(case, "key-rejected") or case.fact("symptom.module_key_rejected").is_known:
+        return None
+    for symptom, why, certainty in _SAID:
+        if case.fact(symptom).is_known:
+            return _failed(case, kernel, why, certainty, (symptom, *_known(case, _FILES)), "build-module")
+    if events(case, "wrong-kernel"):
+        why = "its file was built for another"
+        return _failed(case, kernel, why, CERTAIN, ("kernel.log_events", *_known(case, _FILES)), "build-module")
+    if events(case, "module-not-found"):
+        return _failed(case, kernel, "modprobe finds none", LIKELY, ("kernel.log_events",), "build-module")
+    silent = _known(case, _NO_ANSWER)
+    built = [entry for entry in case.value("kernel.dkms", []) if entry.get("status") == "installed"]
+    listed = case.value("kernel.dkms", [])
+    if running is None or not listed or not silent:
+        return None
+    if any(entry.get("kernel") == running for entry in built):
+        return case.passed(f"DKMS has built it for {running}", ("kernel.dkms",))
+    others = sorted({str(entry.get("kernel")) for entry in built if entry.get("kernel")})
+    why = f"DKMS has built it for {others[-1]} only" if others else "DKMS has not built it"
+    return _failed(case, running, why, LIKELY, (*silent, *_known(case, _FILES)), "build-module")
+
+
+def _known(case: Case, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if case.fact(name).is_known)
 
 
 def _failed(case: Case, running: str, why: str, certainty: str, evidence: tuple[str, ...], remedy: str) -> Outcome:

@@ -21,9 +21,9 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import YES, answer
-from cudadoctor.derive.gpus import PRESENT, gpus, presence
+from cudadoctor.derive.gpus import PRESENT, expected, gpus
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import on_own_linux
+from cudadoctor.derive.surroundings import in_report, maybe_own_linux
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -40,12 +40,17 @@ _BUILT_HERE = ("/updates/", "/extra/", "/misc/", "/weak-updates/")
 
 
 def judge(case: Case) -> Outcome:
-    if not on_own_linux(case):
+    if not maybe_own_linux(case):
         return case.skipped("Secure Boot checks the modules of Linux machines of their own")
     if case.derived(answer).state == YES or case.value("driver.module_loaded", False):
         return case.passed("the module is loaded", ("driver.module_loaded",))
-    if case.derived(presence).state != PRESENT:
+    if case.derived(expected).state != PRESENT:
         return case.skipped("no NVIDIA GPU is known to be here")
+    said = case.fact("symptom.module_key_rejected")
+    if said.is_known and in_report(case):
+        named = "nvidia" in str(said.get().get("text", "")).lower()
+        facts = ("symptom.module_key_rejected", "kernel.secure_boot")
+        return _failed(case, CERTAIN if named else LIKELY, facts)
     secure_boot = case.fact("kernel.secure_boot")
     running = case.value("system.kernel_release")
     files = case.fact("kernel.nvidia_module_files")
@@ -62,7 +67,7 @@ def judge(case: Case) -> Outcome:
         return case.skipped("there is no module for the running kernel that could be refused")
     if not secure_boot.is_known:
         return case.undecided(f"cannot tell whether Secure Boot is on: {secure_boot.reason}", ("kernel.secure_boot",))
-    if not files.is_known:
+    if not files.is_known or in_report(case):
         return case.undecided(
             "Secure Boot is on; whether there is a module that it could refuse is not known",
             ("kernel.secure_boot", "kernel.nvidia_module_files"),

@@ -25,7 +25,7 @@ from typing import Optional
 
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import in_container, in_wsl, on_jetson
+from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, on_jetson
 from cudadoctor.matrix import numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
@@ -42,6 +42,9 @@ RULE = Rule(
 _NVML_MISMATCH = 18  # NVML_ERROR_LIB_RM_VERSION_MISMATCH
 _MODULE_FACTS = ("driver.module_version", "driver.procfs_version")
 _LIBRARY_FACTS = ("driver.nvml_library_version", "driver.smi_library_version", "driver.library_version")
+
+
+_SYMPTOMS = ("symptom.nvml_mismatch", "symptom.tensorflow_dso_mismatch")
 
 
 class _Versions(NamedTuple):
@@ -68,6 +71,7 @@ def judge(case: Case) -> Outcome:
         for name, hit in (
             ("driver.nvml_error", case.value("driver.nvml_error") == _NVML_MISMATCH),
             ("driver.smi_failure", case.value("driver.smi_failure") == "mismatch"),
+            *((name, case.fact(name).is_known) for name in _SYMPTOMS),
         )
         if hit
     ]
@@ -85,13 +89,35 @@ def judge(case: Case) -> Outcome:
 
 def _versions(case: Case) -> _Versions:
     logged = [event.get("values") or {} for event in events(case, "api-mismatch")]
+    # TensorFlow names both: "kernel version 535.104.5 does not match DSO version 535.113.1".
+    told = case.value("symptom.tensorflow_dso_mismatch") or {}
+    if told.get("kernel"):
+        logged.append({"module": told["kernel"], "client": told.get("library", ""), "fact": _SYMPTOMS[1]})
     module, module_fact = _first(case, _MODULE_FACTS, logged, "module")
     library, library_fact = _first(case, _LIBRARY_FACTS, logged, "client")
     running = case.value("system.kernel_release")
     here = [entry for entry in case.value("kernel.nvidia_module_files", []) if entry.get("kernel") == running]
     on_disk = here[0].get("version") if len({entry.get("version") for entry in here}) == 1 else None
+    if in_report(case):
+        in_packages = _packaged(case, _LIBRARY_PACKAGES)
+        if library is None and in_packages:
+            library, library_fact = in_packages, "driver.packages"
+        on_disk = on_disk or _packaged(case, _MODULE_PACKAGES)
     facts = tuple(dict.fromkeys(fact for fact in (module_fact, library_fact) if fact))
     return _Versions(module, library, str(on_disk) if on_disk else None, facts)
+
+
+_LIBRARY_PACKAGES = ("libnvidia-ml", "libnvidia-compute", "libcuda1", "nvidia-utils", "nvidia-smi")
+_MODULE_PACKAGES = ("nvidia-kernel-", "nvidia-dkms", "linux-modules-nvidia", "akmod-nvidia")
+
+
+def _packaged(case: Case, beginnings: tuple[str, ...]) -> Optional[str]:
+    """The driver's version in the packages of that part: 525.85.12 of 525.85.12-1."""
+    for package in case.value("driver.packages", []):
+        version = str(package.get("version") or "").rpartition(":")[2].partition("-")[0]
+        if str(package.get("name", "")).startswith(beginnings) and numbers(version) is not None:
+            return version
+    return None
 
 
 def _first(
@@ -102,8 +128,21 @@ def _first(
             return str(case.value(fact)), fact
     for values in logged:
         if values.get(key):
-            return str(values[key]), "kernel.log_events"
+            return str(values[key]), values.get("fact", "kernel.log_events")
     return None, None
+
+
+def _finish(case: Case, parts: Optional[tuple[int, ...]]) -> tuple[Remedy, ...]:
+    """The rest of the update is installed."""
+    if not in_report(case) or case.fact("system.distribution").is_known:
+        return (Remedy("install-driver", {"branch": parts[0]} if parts else {}),)
+    text = (
+        "Let the package manager finish what was cut short. On Debian and Ubuntu:\n"
+        "    sudo apt update && sudo apt --fix-broken install\n"
+        "Then see that all packages of the driver have one version (dpkg -l | grep nvidia), and reboot."
+    )
+    effect = {"driver.smi_failure": None, **{name: None for name in _SYMPTOMS if case.fact(name).is_known}}
+    return (Remedy("manual", {"title": "Finish the update", "text": text, "kind": "driver", "effect": effect}),)
 
 
 def _failed(case: Case, versions: _Versions, certainty: str, said: tuple[str, ...]) -> Outcome:
@@ -146,7 +185,7 @@ def _failed(case: Case, versions: _Versions, certainty: str, said: tuple[str, ..
             (*evidence, "kernel.nvidia_module_files"),
             certainty=certainty,
             data=data,
-            fixes=(Remedy("install-driver", {"branch": parts[0]} if parts else {}),),
+            fixes=_finish(case, parts),
             not_helping=("a reboot: it loads the same old module again", *not_helping),
         )
     what = "the NVIDIA driver was updated and the old module is still loaded"

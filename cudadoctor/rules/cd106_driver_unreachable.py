@@ -23,9 +23,9 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import NO, YES, answer, version, version_fact
-from cudadoctor.derive.gpus import NONE, UNCLEAR, presence
-from cudadoctor.derive.surroundings import driver_software, in_container, nvidia_nodes, on_own_linux
-from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.gpus import NONE, UNCLEAR, expected
+from cudadoctor.derive.surroundings import driver_software, in_container, in_report, nvidia_nodes, on_own_linux
+from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -40,6 +40,15 @@ RULE = Rule(
     precedence=29,
 )
 
+# Failures of nvidia-smi that name their cause, and the rule for it. On the machine itself there is more to look at.
+_NARROWER = {
+    "mismatch": "CD105",
+    "permission": "CD111",
+    "no-devices": "CD109",
+    "gpu-lost": "CD113",
+    "device-handle": "CD113",
+}
+
 # What is shown of a program's words; nvidia-smi's sentence is 130 characters long.
 _WORDS = 60
 
@@ -51,7 +60,7 @@ def judge(case: Case) -> Outcome:
         if driver.is_known:
             return case.passed(f"driver {driver.get()} answers", (case.derived(version_fact),))
         return case.passed(reply.reason, reply.evidence)
-    seen = case.derived(presence)
+    seen = case.derived(expected)
     if seen.state == NONE:
         return case.skipped("there is no NVIDIA GPU that a driver could serve")
     if reply.state != NO:
@@ -69,6 +78,11 @@ def judge(case: Case) -> Outcome:
             ),
             not_helping=("another torch build: the driver answers nobody",),
         )
+    if in_report(case):
+        narrower = _NARROWER.get(case.value("driver.smi_failure", ""))
+        if narrower is not None:
+            return case.skipped(f"how nvidia-smi fails says more: {narrower} judges it")
+        return _reported(case, evidence or reply.evidence, _short(reply.reason))
     if on_own_linux(case) and case.fact("driver.module_loaded").value is False:
         return _not_loaded(case, evidence)
     if in_container(case) and nvidia_nodes(case):
@@ -79,6 +93,17 @@ def judge(case: Case) -> Outcome:
         f"the NVIDIA driver does not answer ({_short(reply.reason)})",
         evidence or reply.evidence,
         fixes=(Remedy("install-driver" if nobody and on_own_linux(case) else "reload-module", {}),),
+        not_helping=("another torch build or toolkit: nothing works before the driver does",),
+    )
+
+
+def _reported(case: Case, evidence: tuple[str, ...], reason: str) -> Outcome:
+    """Of a text no more is known than that nvidia-smi failed: where, and for want of what, it may not say."""
+    return case.failed(
+        f"the NVIDIA driver does not answer ({reason})",
+        evidence,
+        certainty=LIKELY,
+        fixes=(Remedy("reload-module", {}),),
         not_helping=("another torch build or toolkit: nothing works before the driver does",),
     )
 

@@ -19,10 +19,14 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from cudadoctor.derive.driver import numbering, version, version_fact
 from cudadoctor.derive.gpus import gpus
+from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.left_out import TOO_NEW, TOO_OLD, UNEXPLAINED, LeftOut, left_out, listed
-from cudadoctor.derive.surroundings import in_container, in_wsl, on_jetson
+from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, on_jetson
 from cudadoctor.rules.api import CERTAIN, ERROR, INFO, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -39,6 +43,9 @@ def judge(case: Case) -> Outcome:
     if in_wsl(case) or in_container(case) or on_jetson(case):
         return case.skipped("which cards the driver leaves out shows on the machine itself")
     found = case.derived(gpus)
+    legacy = events(case, "needs-legacy-driver")
+    if in_report(case) and legacy:
+        return _logged(case, legacy[-1])
     if not found:
         return case.skipped("no NVIDIA GPU is known to be here")
     # What NVML or nvidia-smi lists, the driver supports.
@@ -61,6 +68,20 @@ def judge(case: Case) -> Outcome:
         reason = f"driver {driver.get()} is of a branch that the matrix does not know"
         return case.undecided(reason, evidence[:1])
     return case.passed("nothing says that the branch leaves this card out", evidence)
+
+
+def _logged(case: Case, event: Mapping[str, Any]) -> Outcome:
+    branch = str((event.get("values") or {}).get("branch", ""))
+    until = f"R{branch} was the last branch for it" if branch else "an older branch does"
+    works = bool(case.derived(listed))
+    return case.failed(
+        f"the driver no longer supports a GPU of this machine, says the kernel log: {until}",
+        ("kernel.log_events",),
+        severity=INFO if works else ERROR,
+        data={"last_branch": f"R{branch}" if branch else None},
+        fixes=(Remedy("install-driver", {"branch": int(branch)} if branch.isdigit() else {}),) if not works else (),
+        not_helping=("a newer driver: support for this card has ended",),
+    )
 
 
 def _too_new(case: Case, entry: LeftOut) -> Outcome:

@@ -20,7 +20,10 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.gpus import gpus
+from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.left_out import (
     NEEDS_OPEN,
     NEEDS_PROPRIETARY,
@@ -30,7 +33,7 @@ from cudadoctor.derive.left_out import (
     left_out,
     listed,
 )
-from cudadoctor.derive.surroundings import on_own_linux
+from cudadoctor.derive.surroundings import in_report, maybe_own_linux
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -47,9 +50,13 @@ _NEEDS = {NEEDS_OPEN: ("open", "proprietary"), NEEDS_PROPRIETARY: ("proprietary"
 
 
 def judge(case: Case) -> Outcome:
-    if not on_own_linux(case):
+    if not maybe_own_linux(case):
         return case.skipped("only a Linux machine of its own has a kernel module to choose")
     found = case.derived(gpus)
+    if in_report(case):
+        outcome = _reported(case)
+        if outcome is not None:
+            return outcome
     if not found:
         return case.skipped("no NVIDIA GPU is known to be here")
     missing = case.derived(left_out)
@@ -66,6 +73,36 @@ def judge(case: Case) -> Outcome:
     if not flavour.is_known:
         return case.undecided(f"cannot tell the module's flavour: {flavour.reason}", ("driver.module_flavour",))
     return case.passed(f"the {flavour.get()} module suits the card", ("driver.module_flavour", *found[0].facts))
+
+
+_BY_LOG = (("needs-open-module", "open", "proprietary"), ("needs-proprietary-module", "proprietary", "open"))
+
+
+def _reported(case: Case) -> Optional[Outcome]:
+    """By the kernel log alone, which names the flavour, or tells that the open module could not start the card's own
+    processor."""
+    for kind, needed, other in _BY_LOG:
+        if events(case, kind):
+            return case.failed(
+                f"a GPU of this machine needs the {needed} kernel module, and the {other} one is loaded",
+                ("kernel.log_events",),
+                severity=WARNING if case.derived(listed) else ERROR,
+                data={"needed": needed},
+                fixes=(Remedy(f"install-{needed}-kernel-module", {}),),
+                not_helping=("another version of the same flavour",),
+            )
+    stuck = [event for event in events(case, "init-failed") if (event.get("values") or {}).get("gsp")]
+    only_open = any(flavour_needed(case, gpu) == "open" for gpu in case.derived(gpus))
+    if stuck and case.value("driver.module_flavour") == "open" and not only_open and not case.derived(listed):
+        return case.failed(
+            "the open kernel module cannot start the card's own processor (GSP): the proprietary one may",
+            ("kernel.log_events", "driver.module_flavour"),
+            certainty=LIKELY,
+            data={"needed": "proprietary"},
+            fixes=(Remedy("install-proprietary-kernel-module", {}),),
+            not_helping=("another torch build or toolkit: the driver itself has no use of the card",),
+        )
+    return None
 
 
 def _failed(case: Case, entry: LeftOut) -> Outcome:

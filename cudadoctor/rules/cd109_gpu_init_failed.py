@@ -21,13 +21,14 @@ References
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 from cudadoctor.derive.driver import NO, answer
 from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.left_out import UNEXPLAINED, left_out, listed
-from cudadoctor.derive.surroundings import on_own_linux
+from cudadoctor.derive.surroundings import in_report, maybe_own_linux
+from cudadoctor.derive.xids import worst_xid
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -52,8 +53,10 @@ _GSP_XIDS = ("119", "120")
 
 
 def judge(case: Case) -> Outcome:
-    if not on_own_linux(case):
+    if not maybe_own_linux(case):
         return case.skipped("a container, a Jetson or WSL shows other cards than the machine has")
+    if in_report(case):
+        return _reported(case)
     loaded = case.fact("driver.module_loaded")
     says_none = case.value("driver.smi_failure") == "no-devices"
     if not loaded.value and not says_none:
@@ -75,6 +78,49 @@ def judge(case: Case) -> Outcome:
     return case.passed("the driver shows every card that it could", ("gpu.count",))
 
 
+_SAID = ("symptom.gpu_init_failed", "symptom.no_devices_found")
+
+
+def _reported(case: Case) -> Outcome:
+    """By the kernel log, by nvidia-smi's words, or by what is said of an Xid."""
+    none = case.value("driver.smi_failure") == "no-devices"
+    said = tuple(name for name in _SAID if case.fact(name).is_known)
+    log = events(case, *(kind for kind in _REASONS if kind != "off-the-bus"))
+    shown = case.derived(listed)
+    xid = worst_xid(case, "gsp", "init")
+    if log and not shown:
+        return _failed(case, log)
+    if xid is not None and xid.row is not None:
+        return _by_xid(case, xid.words, (xid.fact,))
+    if case.fact("symptom.gsp_timeout").is_known:
+        return _by_xid(case, "the card's own processor (GSP) did not answer in time", ("symptom.gsp_timeout",))
+    if (none or said) and not shown:
+        facts = (*(("driver.smi_failure",) if none else ()), *said)
+        return _failed(case, [], facts, LIKELY)
+    if shown:
+        return case.passed("the driver shows a card", shown[0].facts)
+    return case.undecided("whether the driver shows a card is not told", ("smi.gpus", "kernel.log_events"))
+
+
+def _by_xid(case: Case, what: str, evidence: tuple[str, ...]) -> Outcome:
+    text = (
+        "Power the machine off completely and on again, and update the driver: early releases of a branch had this "
+        "fault. With the proprietary kernel module only, NVreg_EnableGpuFirmware=0 as an option of nvidia in "
+        "/etc/modprobe.d does without that processor. If it comes back, report it with nvidia-bug-report.sh."
+    )
+    effect: dict[str, object] = {name: ([] if name == "kernel.log_events" else None) for name in evidence}
+    return case.failed(
+        f"the driver lost its hold on a GPU: {what}",
+        evidence,
+        certainty=LIKELY,
+        fixes=(
+            Remedy("update-driver", {}),
+            Remedy("manual", {"title": "Start the card anew", "text": text, "kind": "driver", "effect": effect}),
+        ),
+        not_helping=("another torch build or toolkit: the driver itself has no use of the card",),
+    )
+
+
 def _log(case: Case) -> list[dict[str, Any]]:
     """The lines of the kernel log that are about the cards in question."""
     places = {entry.gpu.pci_address for entry in case.derived(left_out)}
@@ -83,7 +129,9 @@ def _log(case: Case) -> list[dict[str, Any]]:
     return own if places else found
 
 
-def _failed(case: Case, log: list[dict[str, Any]]) -> Outcome:
+def _failed(
+    case: Case, log: list[dict[str, Any]], facts: tuple[str, ...] = (), certainty: Optional[str] = None
+) -> Outcome:
     shown = case.derived(listed)
     hidden = case.derived(left_out)
     why = "; the kernel log would tell why"
@@ -94,8 +142,8 @@ def _failed(case: Case, log: list[dict[str, Any]]) -> Outcome:
     seen = "gpu.count" if case.fact("gpu.count").is_known else "driver.smi_failure"
     return case.failed(
         f"the driver does not bring the {card} up{why}",
-        ("driver.module_loaded", seen, "pci.gpus", "kernel.log_events"),
-        certainty=CERTAIN if log else LIKELY,
+        facts or ("driver.module_loaded", seen, "pci.gpus", "kernel.log_events"),
+        certainty=certainty or (CERTAIN if log else LIKELY),
         severity=WARNING if shown and case.derived(answer).state != NO else ERROR,
         data={"log": [event.get("text") for event in log][:5]},
         fixes=(

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.gpus import NONE, presence
-from cudadoctor.derive.surroundings import in_container, in_wsl, nvidia_nodes, on_jetson
+from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, nvidia_nodes, on_jetson
 from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -54,6 +54,8 @@ def judge(case: Case) -> Outcome:
         if answers and case.value("gpu.count", 0) > 0:
             return case.passed("NVML opens the cards", ("gpu.count",))
         return case.undecided(f"cannot tell which device nodes there are: {nodes.reason}", ("device.nodes",))
+    if in_report(case):
+        return _reported(case)
     if in_container(case):
         return _in_container(case)
     if case.derived(nvidia_nodes):
@@ -63,6 +65,35 @@ def judge(case: Case) -> Outcome:
     if case.fact("driver.module_loaded").is_unknown:
         return case.undecided("cannot tell whether the module is loaded", ("driver.module_loaded", "device.nodes"))
     return _failed(case, "the NVIDIA module is loaded and /dev/nvidia0 does not exist", LIKELY, MACHINE)
+
+
+# What a program says that cannot open the node of CUDA's memory.
+_IN_VAIN = (
+    "symptom.cuda_unknown_error",
+    "symptom.no_cuda_device",
+    "symptom.no_cuda_gpus",
+    "symptom.cuda_init_failed",
+    "symptom.no_driver_found",
+)
+
+
+def _reported(case: Case) -> Outcome:
+    """A listing of /dev counts where it shows the card's node and its control node, so that it is whole."""
+    paths = {str(node.get("path")) for node in case.value("device.nodes", [])}
+    if not case.derived(nvidia_nodes) or "/dev/nvidiactl" not in paths:
+        if in_container(case) and case.derived(nvidia_nodes):
+            return _in_container(case)
+        return case.undecided("which device nodes there are is not told in full", ("device.nodes",))
+    if "/dev/nvidia-uvm" in paths:
+        return case.passed("the device nodes are there", ("device.nodes",))
+    failing = [name for name in _IN_VAIN if case.fact(name).is_known]
+    if case.value("torch.cuda_available") is False:
+        failing.append("torch.cuda_available")
+    if not failing and not in_container(case):
+        return case.passed("the card's nodes are there; nvidia-uvm is made at the first use of CUDA", ("device.nodes",))
+    message = "/dev/nvidia-uvm is not there: nvidia-smi works without it, CUDA does not"
+    blame = ALLOCATION if in_container(case) or case.fact("system.container").is_unknown else MACHINE
+    return _failed(case, message, CERTAIN if in_container(case) and failing else LIKELY, blame)
 
 
 def _in_container(case: Case) -> Outcome:
@@ -83,7 +114,18 @@ def _in_container(case: Case) -> Outcome:
 
 def _failed(case: Case, message: str, certainty: str, blame: str) -> Outcome:
     fix = Remedy("create-device-nodes", {})
-    if in_container(case) and blame == MACHINE:
+    if in_report(case):
+        text = (
+            "Start the container with --gpus all, or name this node, too:\n"
+            "    --device /dev/nvidia-uvm --device /dev/nvidia-uvm-tools\n"
+            "Where the node is missing on the host itself:\n"
+            "    sudo nvidia-modprobe -c 0 -u"
+        )
+        effect = {"device.nodes": [*case.value("device.nodes", []), *_missing(case)]}
+        fix = Remedy(
+            "manual", {"title": "Pass /dev/nvidia-uvm in", "text": text, "kind": "container", "effect": effect}
+        )
+    elif in_container(case) and blame == MACHINE:
         fix = Remedy(
             "manual",
             {

@@ -38,6 +38,7 @@ RULE = Rule(
     precedence=15,
 )
 
+_SAID = "symptom.nvml_no_permission"
 _NVML_NO_PERMISSION = 4  # NVML_ERROR_NO_PERMISSION
 _SHARED = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg")
 _UVM = "/dev/nvidia-uvm"  # of all nodes, NVML opens every one but this
@@ -56,6 +57,7 @@ def judge(case: Case) -> Outcome:
         for name, hit in (
             ("driver.nvml_error", case.value("driver.nvml_error") == _NVML_NO_PERMISSION),
             ("driver.smi_failure", case.value("driver.smi_failure") == "permission"),
+            (_SAID, case.fact(_SAID).is_known),
         )
         if hit
     )
@@ -131,7 +133,7 @@ def _fixes(case: Case, node: Optional[dict[str, Any]]) -> tuple[Fix, ...]:
                 "text": text,
                 "kind": "setting",
                 "needs": ["root"],
-                "effect": {"device.nodes": nodes, "driver.nvml_error": None, "driver.smi_failure": None},
+                "effect": {"device.nodes": nodes, **dict.fromkeys(("driver.nvml_error", "driver.smi_failure", _SAID))},
             },
         ),
     )

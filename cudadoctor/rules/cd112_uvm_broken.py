@@ -2,7 +2,8 @@
 
 What it checks
     Whether a program reported CUDA's "unknown error" (999) on a machine whose driver answers. The usual cause is
-    nvidia_uvm, the module that CUDA needs and nvidia-smi does not: it is left broken by a suspend, or was not loaded.
+    nvidia_uvm, the module that CUDA needs and nvidia-smi does not: it is left broken by a suspend, was not loaded, or
+    stumbles over the kernel's HMM (heterogeneous memory management), which shows as no CUDA device at all.
 
 Why it matters
     torch.cuda.is_available() turns False on a laptop that slept, and nvidia-smi shows a healthy card.
@@ -20,9 +21,11 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.driver import NO, YES, answer
-from cudadoctor.derive.surroundings import on_own_linux
-from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.surroundings import in_report, maybe_own_linux
+from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, POSSIBLE, Case, Fix, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD112",
@@ -30,29 +33,64 @@ RULE = Rule(
     title="nvidia-smi works and CUDA does not: the UVM module is broken",
     severity=ERROR,
     blame=MACHINE,
-    follows_from=("CD110", "CD111"),
+    follows_from=("CD110", "CD111", "CD105", "CD706"),
     precedence=25,
 )
 
+_UNKNOWN_ERROR = "symptom.cuda_unknown_error"
+_SAID = "symptom.uvm_broken"
+_SLEPT = "symptom.machine_slept"
+# What a program says that finds no GPU.
+_IN_VAIN = (_UNKNOWN_ERROR, "symptom.no_cuda_device", "symptom.no_cuda_gpus", "symptom.cuda_init_failed")
+_NOT_HELPING = ("installing torch again: the same build works once the module does",)
+
 
 def judge(case: Case) -> Outcome:
-    if not on_own_linux(case):
+    if not maybe_own_linux(case):
         return case.skipped("nvidia_uvm is a module of Linux machines of their own")
-    reported = case.fact("symptom.cuda_unknown_error")
+    hmm = _hmm(case)
+    if hmm is not None:
+        return hmm
+    reported = case.fact(_UNKNOWN_ERROR)
     if not reported.is_known:
         return case.skipped("no program reported CUDA's unknown error")
     reply = case.derived(answer)
-    if reply.state != YES:
-        if reply.state == NO:
-            return case.skipped("the driver does not answer at all")
+    if reply.state == NO:
+        return case.skipped("the driver does not answer at all")
+    slept = case.fact(_SLEPT).is_known
+    if reply.state != YES and not slept and not case.fact(_SAID).is_known:
         return case.undecided("CUDA reported an unknown error; whether the driver answers is not known", reply.evidence)
     loaded = case.fact("kernel.modules")
     missing = loaded.is_known and "nvidia" in loaded.get() and "nvidia_uvm" not in loaded.get()
     what = "the module nvidia_uvm is not loaded" if missing else "nvidia_uvm is broken, as it often is after a suspend"
+    # Of a text nothing rules out the other causes, unless it speaks of a suspend.
+    sure = not in_report(case) or missing or slept
+    facts = [_UNKNOWN_ERROR, *((_SLEPT,) if slept else ()), *(reply.evidence if reply.state == YES else ())]
     return case.failed(
-        f"CUDA reports an unknown error while the driver answers: {what}",
-        ("symptom.cuda_unknown_error", *reply.evidence, "kernel.modules"),
+        f"CUDA reports an unknown error{' while the driver answers' if reply.state == YES else ''}: {what}",
+        (*facts, "kernel.modules"),
+        certainty=LIKELY if sure else POSSIBLE,
+        fixes=_reload(case, missing),
+        not_helping=_NOT_HELPING,
+    )
+
+
+def _reload(case: Case, missing: bool) -> tuple[Fix, ...]:
+    return (Remedy("load-uvm", {"reload": not missing, "effect": {_UNKNOWN_ERROR: None}}),)
+
+
+def _hmm(case: Case) -> Optional[Outcome]:
+    """A text that speaks of the module's HMM option, and of a program that finds no GPU."""
+    said = str((case.value(_SAID) or {}).get("text", ""))
+    failing = next((name for name in _IN_VAIN if case.fact(name).is_known), None)
+    if failing is None and case.value("torch.cuda_available") is False:
+        failing = "torch.cuda_available"
+    if "hmm" not in said.lower() or failing is None or case.derived(answer).state == NO:
+        return None
+    return case.failed(
+        "CUDA finds no GPU while nvidia-smi does: nvidia_uvm stumbles over the kernel's HMM",
+        (_SAID, failing),
         certainty=LIKELY,
-        fixes=(Remedy("load-uvm", {"reload": not missing, "effect": {"symptom.cuda_unknown_error": None}}),),
-        not_helping=("installing torch again: the same build works once the module does",),
+        fixes=(Remedy("disable-uvm-hmm", {"effect": {_SAID: None, failing: None}}),),
+        not_helping=_NOT_HELPING,
     )

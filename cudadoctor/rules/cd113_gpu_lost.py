@@ -18,10 +18,13 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.driver import NO, answer
 from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import on_jetson
+from cudadoctor.derive.surroundings import in_report, on_jetson
+from cudadoctor.derive.xids import worst_xid
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
@@ -71,6 +74,10 @@ def judge(case: Case) -> Outcome:
     }
     if said:
         return _failed(case, "a GPU has fallen off the bus: the driver says that it is lost", tuple(said), dict(said))
+    if in_report(case):
+        outcome = _reported(case)
+        if outcome is not None:
+            return outcome
     if events(case, "off-the-bus") and not (found and all(gpu.index is not None for gpu in found)):
         return _failed(
             case,
@@ -89,6 +96,28 @@ def judge(case: Case) -> Outcome:
     if case.fact("gpu.count").is_unknown and case.fact("smi.gpus").is_unknown:
         return case.undecided("neither NVML nor nvidia-smi was asked", ("gpu.count", "smi.gpus"))
     return case.skipped("the driver shows no GPU")
+
+
+def _reported(case: Case) -> Optional[Outcome]:
+    """The kernel log's own word counts whatever a table shows, which may be of before or of after a reboot."""
+    xid = worst_xid(case, "lost")
+    if xid is not None:
+        where = f"GPU {xid.bus_id}" if xid.bus_id else "a GPU"
+        effect: dict[str, object] = {xid.fact: [] if xid.fact == "kernel.log_events" else None}
+        return _failed(case, f"{where} has fallen off the bus (Xid {xid.number})", (xid.fact,), effect, LIKELY)
+    for name, words in (
+        ("symptom.gpu_lost", "a GPU has fallen off the bus, says a message"),
+        ("symptom.device_handle_unknown", "a GPU does not answer nvidia-smi any more: it fell off the bus, or hangs"),
+    ):
+        if case.fact(name).is_known:
+            said = case.value(name)
+            which = f" ({said['gpu']})" if said.get("gpu") else ""
+            facts = (name, "driver.smi_failure") if case.fact("driver.smi_failure").is_known else (name,)
+            return _failed(case, words + which, facts, {name: None, "driver.smi_failure": None}, LIKELY)
+    if case.value("driver.smi_failure") == "device-handle":
+        words = "a GPU does not answer nvidia-smi any more: it fell off the bus, or hangs"
+        return _failed(case, words, ("driver.smi_failure",), {"driver.smi_failure": None}, LIKELY)
+    return None
 
 
 def _failed(

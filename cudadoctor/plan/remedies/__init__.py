@@ -57,6 +57,7 @@ REMEDIES: Mapping[str, Remedier] = {
     "reboot": restart.reboot,
     "load-module": modules.load_module,
     "load-uvm": modules.load_uvm,
+    "disable-uvm-hmm": modules.disable_uvm_hmm,
     "create-device-nodes": modules.create_device_nodes,
     "restart-service": modules.restart_service,
     "install-fabric-manager": gpu.install_fabric_manager,

@@ -70,21 +70,44 @@ def load_module(context: Context, module: str) -> list[Draft]:
 
 def load_uvm(context: Context, reload: bool = False) -> list[Draft]:
     """The module behind CUDA's memory; after a suspend it has to be loaded anew."""
-    steps = load_module(context, "nvidia-uvm")
+    steps = load_module(context, "nvidia_uvm")
     steps[-1] = steps[-1].with_effect({"device.nodes": nodes_effect(context)})
     if not reload or context.container is not None:
         return steps
     unload = draft(
         SETTING - 1,
         "unload-nvidia-uvm",
-        "Unload the kernel module nvidia-uvm",
+        "Unload the kernel module nvidia_uvm",
         "kernel",
-        context.root("modprobe", "-r", "nvidia-uvm"),
+        context.root("modprobe", "-r", "nvidia_uvm"),
         needs=("root",),
-        changes="unloads nvidia-uvm; programs that use CUDA must have ended",
-        undo=context.text(context.root("modprobe", "nvidia-uvm")),
+        changes="unloads nvidia_uvm; programs that use CUDA must have ended",
+        undo=context.text(context.root("modprobe", "nvidia_uvm")),
     )
     return [unload, *steps]
+
+
+def disable_uvm_hmm(context: Context) -> list[Draft]:
+    """nvidia-uvm without the kernel's HMM, from now on."""
+    file = "/etc/modprobe.d/nvidia-uvm-hmm.conf"
+    if context.container is not None:
+        text = f"On the container's host: a line 'options nvidia_uvm uvm_disable_hmm=1' in {file}, then a reboot."
+        return [
+            draft(
+                BY_HAND, "disable-uvm-hmm", "Switch HMM off on the host", "kernel", needs=("root",), instructions=text
+            )
+        ]
+    option = draft(
+        SETTING - 2,
+        "disable-uvm-hmm",
+        "Switch off nvidia-uvm's use of HMM",
+        "kernel",
+        context.root("sh", "-c", f"echo 'options nvidia_uvm uvm_disable_hmm=1' > {file}"),
+        needs=("root",),
+        changes=f"writes {file}",
+        undo=context.text(context.root("rm", file)),
+    )
+    return [option, *load_uvm(context, reload=True)]
 
 
 def create_device_nodes(context: Context) -> list[Draft]:

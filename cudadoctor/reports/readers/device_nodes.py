@@ -21,6 +21,8 @@ _ROW = re.compile(
     r"(/dev/(?:nvidia[\w/-]*|dxg|nvgpu[\w/-]*|nvmap))\s*\Z",
     re.ASCII,
 )
+# A plain `ls /dev/nvidia*`: nothing but paths.
+_NAMES = re.compile(r"\s*(?:/dev/(?:nvidia[\w-]*|dxg|nvgpu|nvmap)(?:\s+|\Z))+\Z", re.ASCII)
 _MISSING = re.compile(
     r"(?:ls|stat): .{0,60}(/dev/nvidia\*|/dev/nvidia|/dev/dxg)['\"]?:? .*(No such file|nicht gefunden|没有那个文件)",
     re.I,
@@ -33,8 +35,16 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         row = _ROW.search(line)
         if row:
             yield Block("ls -l /dev", hit, hit, (Claim("device.nodes", [_entry(row)], hit),), TABLE)
+        elif _NAMES.match(line):
+            nodes = [_named(path) for path in line.split()]
+            yield Block("ls /dev", hit, hit, (Claim("device.nodes", nodes, hit),), TABLE)
         elif _MISSING.search(line):
             yield Block("ls -l /dev", hit, hit, (Claim("device.nodes", [], hit),), TABLE)
+
+
+def _named(path: str) -> dict[str, Any]:
+    """A node of which no more than its name is told."""
+    return {"path": path, "mode": None, "uid": None, "gid": None, "group": None, "usable": None, "device": None}
 
 
 def _entry(row: re.Match[str]) -> dict[str, Any]:
