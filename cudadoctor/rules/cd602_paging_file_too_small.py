@@ -35,6 +35,8 @@ _ROOM = 16 * _GIB
 # Memory and page files together that carry a dozen such workers. A rule of thumb, too.
 _AMPLE = 64 * _GIB
 
+_REFUSED = "symptom.host_out_of_memory"
+
 
 def judge(case: Case) -> Outcome:
     files = case.fact("memory.page_file")
@@ -47,6 +49,14 @@ def judge(case: Case) -> Outcome:
             "Windows refused memory: the page file is too small (WinError 1455)",
             ("symptom.paging_file_too_small", "memory.page_file"),
             CERTAIN,
+            ERROR,
+        )
+    if case.fact(_REFUSED).is_known:
+        return _failed(
+            case,
+            "Windows refused a program memory: mostly because the page file is too small",
+            (_REFUSED, "memory.page_file"),
+            LIKELY,
             ERROR,
         )
     if not files.is_known:

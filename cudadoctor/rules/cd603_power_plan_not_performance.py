@@ -3,7 +3,8 @@
 What it checks
     Whether the active power plan is one for performance: by its GUID, which is the same in every language, else by the
     plan's personality, since copies and makers' plans have GUIDs of their own. On a machine that has only the Balanced
-    plan, the power mode laid over it counts.
+    plan, the power mode laid over it counts. Also whether somebody reports that the work slows down when the screen
+    goes off.
 
 Why it matters
     Balanced and power-saver plans lower the processor's clock between short bursts of work and put the PCIe link to
@@ -34,7 +35,12 @@ _PERFORMANCE = "performance"
 _PERSONALITIES = {"high-performance": _PERFORMANCE, "balanced": "balanced", "power-saver": "saver"}
 
 
+_SCREEN = "symptom.slow_when_display_off"
+
+
 def judge(case: Case) -> Outcome:
+    if case.fact(_SCREEN).is_known and case.value("system.os", "windows") == "windows":
+        return _screen(case)
     plan = case.fact("windows.power_plan")
     if case.value("system.os", "windows" if plan.is_known else "") != "windows":
         return case.skipped("power plans are Windows' own")
@@ -53,6 +59,28 @@ def judge(case: Case) -> Outcome:
         evidence = ("windows.power_plan", "windows.power_overlay")
         return case.passed(f"power plan {name}, power mode {mode.name}", evidence)
     return _failed(case, kind, name)
+
+
+def _screen(case: Case) -> Outcome:
+    return case.failed(
+        "the work slows down when the screen goes off: Windows saves power then",
+        [name for name in (_SCREEN, "windows.power_plan") if case.fact(name).is_known],
+        certainty=LIKELY,
+        fixes=(
+            Remedy("set-power-plan", {"effect": {_SCREEN: None}}),
+            Remedy(
+                "manual",
+                {
+                    "title": "Leave the screen on while the GPU works",
+                    "text": "Settings, System, Power: screen off never (a black screen saver instead); NVIDIA Control "
+                    "Panel, Manage 3D settings, Power management mode: Prefer maximum performance.",
+                    "kind": "setting",
+                    "id": "screen-stays-on",
+                },
+            ),
+        ),
+        not_helping=("another driver or torch build: at full speed both are fine",),
+    )
 
 
 def _failed(case: Case, kind: str, name: str) -> Outcome:

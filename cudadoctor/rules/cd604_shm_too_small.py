@@ -19,8 +19,22 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.surroundings import in_container
-from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import (
+    ALLOCATION,
+    CERTAIN,
+    ERROR,
+    LIKELY,
+    MACHINE,
+    POSSIBLE,
+    WARNING,
+    Case,
+    Outcome,
+    Remedy,
+    Rule,
+)
 
 RULE = Rule(
     id="CD604",
@@ -36,13 +50,19 @@ _MIB = 1 << 20
 _ROOM = 1024 * _MIB
 _WANTED = 8 * 1024 * _MIB
 
+_EXHAUSTED, _WORKER, _BUS_ERROR = "symptom.shm_exhausted", "symptom.worker_killed", "symptom.bus_error"
+
 
 def judge(case: Case) -> Outcome:
     size = case.fact("memory.shm_size")
-    reported = case.fact("symptom.shm_exhausted")
-    if case.value("system.os", "linux" if reported.is_known or size.is_known else "") != "linux":
+    reported = case.fact(_EXHAUSTED)
+    known = size.is_known or any(case.fact(name).is_known for name in (_EXHAUSTED, _WORKER, _BUS_ERROR))
+    if case.value("system.os", "linux" if known else "") != "linux":
         return case.skipped("only Linux has /dev/shm")
     if not reported.is_known:
+        told = _bus_error(case)
+        if told is not None:
+            return told
         if size.is_absent:
             return case.skipped("there is no /dev/shm")
         if not size.is_known:
@@ -59,4 +79,25 @@ def judge(case: Case) -> Outcome:
         severity=ERROR if reported.is_known else WARNING,
         blame=ALLOCATION if in_container(case) else MACHINE,
         fixes=(Remedy("enlarge-shm", {"size": _WANTED, "effect": {"symptom.shm_exhausted": None}}),),
+    )
+
+
+def _bus_error(case: Case) -> Optional[Outcome]:
+    """A process or worker that died of a bus error: mostly of a full /dev/shm, surely only where that is small."""
+    worker = case.value(_WORKER, {}).get("signal") == "Bus error"
+    name = _WORKER if worker else _BUS_ERROR
+    if not worker and not case.fact(_BUS_ERROR).is_known:
+        return None
+    size = case.fact("memory.shm_size")
+    if size.is_known and size.get() >= _ROOM:
+        return None
+    what = "a data loader's worker" if worker else "a process"
+    shown = f" ({size.get() // _MIB} MiB)" if size.is_known else ""
+    return case.failed(
+        f"{what} died of a bus error: mostly because /dev/shm is full{shown}",
+        (name, "memory.shm_size") if size.is_known else (name,),
+        certainty=LIKELY if worker or size.is_known or in_container(case) else POSSIBLE,
+        severity=ERROR,
+        blame=ALLOCATION if in_container(case) else MACHINE,
+        fixes=(Remedy("enlarge-shm", {"size": _WANTED, "effect": {name: None}}),),
     )

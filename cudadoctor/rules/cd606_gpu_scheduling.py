@@ -28,7 +28,6 @@ RULE = Rule(
     title="Hardware-accelerated GPU scheduling (HAGS) makes the speed vary",
     severity=WARNING,
     blame=MACHINE,
-    follows_from=("CD607",),
     precedence=66,
 )
 

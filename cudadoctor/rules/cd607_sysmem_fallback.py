@@ -53,7 +53,11 @@ def judge(case: Case) -> Outcome:
             CERTAIN if system == "windows" else LIKELY,
             ERROR,
         )
-    if system != "windows" and not (system is None and named.is_known):
+    # Drivers of so new a number that are named beside Windows' own complaint are taken for Windows'.
+    meant = named.is_known or (slow.is_known and case.fact("symptom.driver_updated").is_known and _has_it(case))
+    if system != "windows" and not (system is None and meant):
+        if system is None and not slow.is_known:
+            return case.skipped("nobody reports slow work")
         if system is None:
             return case.undecided("cannot tell whether this is Windows, whose driver has it", ("system.os",))
         return case.skipped("only Windows' driver falls back to the machine's memory")
@@ -66,7 +70,8 @@ def judge(case: Case) -> Outcome:
 
 def _slow(case: Case) -> Outcome:
     evidence = ["symptom.work_is_slow"]
-    evidence += [name for name in ("symptom.system_memory_fallback", "driver.smi_version") if case.fact(name).is_known]
+    names = ("symptom.system_memory_fallback", "symptom.driver_updated", "driver.smi_version")
+    evidence += [name for name in names if case.fact(name).is_known]
     full = _fullest(case)
     if full is not None:
         evidence.append("smi.gpus")
@@ -77,8 +82,10 @@ def _slow(case: Case) -> Outcome:
         return case.passed(f"the card's memory is {full:.0%} full: nothing had to be moved", evidence)
     elif seconds >= _SLOW_STEP and _has_it(case):
         certainty = LIKELY
-    else:
+    elif seconds >= _SLOW_STEP:
         certainty = POSSIBLE
+    else:
+        return case.undecided("the work is slow; how full the card is does not show", evidence)
     return _failed(
         case,
         "the work is slow: the card's memory may be full and the driver use the machine's own",
@@ -103,6 +110,9 @@ def _failed(
 def _has_it(case: Case) -> Optional[bool]:
     """Whether the driver is one that falls back; None where its number is not known."""
     since = case.matrix.sysmem_fallback_driver
+    words = str(case.value("symptom.driver_updated", {}).get("driver", ""))
+    if is_plain(words) and not case.derived(version).is_known:
+        return at_least(words, since)
     driver = case.derived(version)
     if not driver.is_known or not is_plain(driver.get()):
         return None

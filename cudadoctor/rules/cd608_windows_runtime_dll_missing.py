@@ -60,6 +60,8 @@ _SAYS = {
     "193": "a DLL is not for 64-bit Windows, or damaged",
     "1114": "a DLL of torch fails when it starts: mostly the Visual C++ runtime is too old",
 }
+_RUNTIME_FILE = re.compile(r"\b(VCRUNTIME140(_1)?|MSVCP140(_\w{1,20})?|vcomp140)\.dll", re.IGNORECASE)
+_NOT_INSTALLED = re.compile(r"Visual C\+\+ Redistributable is not installed", re.IGNORECASE)
 _OF_CUDA = re.compile(r"\A(cu(dart|blas|dnn|fft|rand|solver|sparse|pti)|nv|caffe2_nvrtc|zlibwapi)", re.IGNORECASE)
 
 
@@ -68,6 +70,8 @@ def judge(case: Case) -> Outcome:
     runtime = case.fact(_VC)
     if case.value("system.os", "windows" if reported else "") != "windows":
         return case.skipped("DLLs are Windows' own")
+    if case.fact("symptom.paging_file_too_small").is_known:
+        return case.skipped("the DLL was not loaded for want of memory: CD602")
     if reported:
         return _reported(case, reported)
     if runtime.is_absent and case.fact("torch.version").is_known:
@@ -92,14 +96,15 @@ def _reported(case: Case, reported: list[str]) -> Outcome:
     install = Remedy("install-package", {"role": "vc-runtime", "effect": effect})
     told = case.value(reported[0], {})
     dll = _name(case.value(_MISSING, {}).get("path") or case.value(_WRONG, {}).get("path") or "")
-    if _RUNTIME in reported:
-        named = told.get("dll")
+    words = " ".join(str(case.value(name).get("text", "")) for name in reported)
+    named = told.get("dll") or (found.group(0) if (found := _RUNTIME_FILE.search(words)) else None)
+    if _RUNTIME in reported or (named and not named.lower().startswith("libomp")) or _NOT_INSTALLED.search(words):
         what = f"{named} is missing" if named else "the Visual C++ runtime is missing"
         return _failed(
             case, f"{what}: Microsoft's C++ runtime is not installed, or too old", evidence, CERTAIN, install
         )
-    openmp = case.value(_MISSING, {}).get("dll")
-    if openmp or dll.lower().startswith("fbgemm"):
+    openmp = "libomp140" in words.lower()
+    if openmp or "fbgemm" in words.lower() or dll.lower().startswith("fbgemm"):
         what = (
             "libomp140.x86_64.dll is missing" if openmp else "fbgemm.dll does not load: libomp140.x86_64.dll is missing"
         )
@@ -107,7 +112,7 @@ def _reported(case: Case, reported: list[str]) -> Outcome:
             case,
             f"{what}, LLVM's OpenMP runtime, which Windows does not bring",
             evidence,
-            CERTAIN if openmp and dll else LIKELY,
+            LIKELY,
             _openmp(effect),
             install,
             not_helping=("a newer GPU driver: the DLL is not of CUDA",),

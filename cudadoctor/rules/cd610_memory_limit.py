@@ -66,7 +66,7 @@ _ADDRESSES = 64 * _GIB
 
 def judge(case: Case) -> Outcome:
     for name, judged in ((_KILLED, _ended), (_WORKER, _worker), (_REFUSED, _refused), (_FILES, _files)):
-        if case.fact(name).is_known:
+        if case.fact(name).is_known and case.value(name).get("signal", "Killed") == "Killed":
             return judged(case)
     if case.fact(_SIGNAL).is_known:
         return _signal(case)

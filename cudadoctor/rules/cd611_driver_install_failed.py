@@ -120,6 +120,8 @@ def _windows(case: Case, text: str) -> Outcome:
     code = case.value(_FAILED).get("code") or case.value(_FAILED).get("other")
     if _WINDOWS_VERSION in text:
         message = "the driver's package is not for this Windows: mostly DCH and standard drivers are exchanged"
+    elif "compatible graphics hardware" in text:
+        message = "the driver's package has no driver for this card: it is older or newer than the card, or a laptop's"
     elif code or "0x8007" in text:
         message = f"Windows could not install the driver ({code or '0x80070002'}): files of it are missing or in use"
     else:

@@ -3,6 +3,8 @@
 What it checks
     Whether this process runs in a job of a scheduler that was given no GPU, by the scheduler's own variables, and sees
     none. A job that sees one, on a node that hides nothing, is left alone.
+ In a report: whether the job's script or command asks
+    for a GPU, and whether the scheduler refused the request.
 
 Why it matters
     On a cluster, a job that does not request a GPU does not get one, even on a node full of them: the driver then looks
@@ -18,6 +20,8 @@ References
 """
 
 from __future__ import annotations
+
+from typing import Optional
 
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.surroundings import in_job
@@ -43,7 +47,25 @@ _JOBS = {
 _NO_DEVICES = "NoDevFiles"
 
 
+_ASKED, _GRES = "scheduler.gpus_requested", "symptom.slurm_gres_invalid"
+# What a program says in a job without a GPU; each has other causes, too.
+_NO_GPU = (
+    "symptom.no_driver_found",
+    "symptom.driver_insufficient",
+    "symptom.no_cuda_device",
+    "symptom.no_cuda_gpus",
+    "symptom.no_devices_found",
+    "symptom.cuda_init_failed",
+    "symptom.smi_no_driver",
+    "symptom.smi_not_found",
+    "symptom.libcuda_missing",
+)
+
+
 def judge(case: Case) -> Outcome:
+    told = _told(case)
+    if told is not None:
+        return told
     kind = case.fact("scheduler.kind")
     if not kind.is_known:
         return case.skipped("no scheduler is seen")
@@ -72,4 +94,45 @@ def judge(case: Case) -> Outcome:
         certainty=CERTAIN if visible == _NO_DEVICES or allocated.is_known else LIKELY,
         fixes=(Remedy("request-gpu", {"effect": {"scheduler.gpus_allocated": 1, "env.CUDA_VISIBLE_DEVICES": "0"}}),),
         not_helping=("a driver update or another torch build: a job sees no GPU that it did not ask for",),
+    )
+
+
+def _told(case: Case) -> Optional[Outcome]:
+    """What a report shows of the request; None where it shows none."""
+    if case.fact(_GRES).is_known:
+        return case.failed(
+            "Slurm refused the request for a GPU: it knows no such resource, or no node has as many",
+            (_GRES,),
+            certainty=LIKELY,
+            fixes=(
+                Remedy(
+                    "manual",
+                    {
+                        "title": "Ask for a GPU that the cluster has",
+                        "text": "What there is, by partition:\n    sinfo -o '%P %N %G'\nThen name it as it stands "
+                        "there: --partition=NAME --gres=gpu:1",
+                        "kind": "job",
+                        "id": "known-gres",
+                        "effect": {_GRES: None},
+                    },
+                ),
+            ),
+            not_helping=("a driver update or another torch build: the job does not even start",),
+        )
+    if case.value(_ASKED) is not False:
+        return None
+    trouble = [name for name in _NO_GPU if case.fact(name).is_known]
+    if case.value("torch.cuda_available") is False:
+        trouble.append("torch.cuda_available")
+    if not trouble:
+        return None
+    return case.failed(
+        "the job was given no GPU: neither its script nor its command asks for one",
+        (_ASKED, *trouble),
+        certainty=LIKELY,
+        fixes=(Remedy("request-gpu", {"effect": {_ASKED: True}}),),
+        not_helping=(
+            "a driver update or another torch build: a job sees no GPU that it did not ask for",
+            "a look at the login node: what it sees says nothing of the job",
+        ),
     )

@@ -1,7 +1,8 @@
 """CUDA_VISIBLE_DEVICES hides GPUs
 
 What it checks
-    Whether the variable CUDA_VISIBLE_DEVICES leaves a process no GPU, or names one that does not exist.
+    Whether the variable CUDA_VISIBLE_DEVICES leaves a process no GPU, or names one that does not exist; and whether a
+    program reported that the GPU which it asks for is not there.
 
 Why it matters
     CUDA shows only the devices that the variable lists, and stops at the first entry that it cannot find. An empty
@@ -20,7 +21,7 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.driver import NO, answer
-from cudadoctor.rules.api import ENVIRONMENT, ERROR, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD706",
@@ -39,7 +40,97 @@ _FACT = f"env.{_VARIABLE}"
 _WORDS = 24
 
 
+_NOTHING = ("symptom.no_cuda_gpus", "symptom.no_cuda_device")
+_ORDINAL, _TWICE, _CHECKPOINT = (
+    "symptom.invalid_device_ordinal",
+    "symptom.nccl_duplicate_gpu",
+    "symptom.checkpoint_needs_cuda",
+)
+
+
 def judge(case: Case) -> Outcome:
+    found = _by_variable(case)
+    if found.failed and found.severity == ERROR:
+        return found
+    return _by_words(case) or found
+
+
+def _by_words(case: Case) -> Optional[Outcome]:
+    """What programs said of a GPU that is not there; None where they said nothing."""
+    value = case.value(_FACT)
+    count = _count(case)
+    first = _number(str(value).split(",")[0].strip()) if value is not None else None
+    nothing = [name for name in _NOTHING if case.fact(name).is_known]
+    if nothing and first and count is None:
+        # Not 0: that one there would be wherever there is any.
+        return case.failed(
+            f"{_VARIABLE}={str(value)[:_WORDS]}: there is probably no GPU {first}, so every GPU is hidden",
+            (*nothing, _FACT),
+            certainty=LIKELY,
+            data={"value": value},
+            fixes=(Remedy("unset-variable", {"name": _VARIABLE}),),
+            not_helping=("another driver or torch build: CUDA heeds the variable with any",),
+        )
+    if case.fact(_ORDINAL).is_known:
+        seen = f" (it sees {count})" if count is not None else ""
+        named = (
+            f"; {_VARIABLE}={str(value)[:_WORDS]}, and what it leaves is counted from 0" if value is not None else ""
+        )
+        return case.failed(
+            f"the program asks for a GPU number that it does not see{seen}{named}",
+            [name for name in (_ORDINAL, _FACT, "gpu.count", "smi.gpus") if case.fact(name).is_known],
+            certainty=LIKELY,
+            fixes=(_other_number(_ORDINAL),),
+            not_helping=("another driver or torch build: the number is the program's",),
+        )
+    if case.fact(_TWICE).is_known:
+        told = case.value(_TWICE)
+        ranks = f" (ranks {told['rank']} and {told['other']})" if "rank" in told and "other" in told else ""
+        return case.failed(
+            f"two processes of one job use the same GPU{ranks}",
+            (_TWICE,),
+            certainty=CERTAIN,
+            fixes=(_other_number(_TWICE),),
+        )
+    told = case.value(_CHECKPOINT, {})
+    asked, there = _number(str(told.get("asked", ""))), _number(str(told.get("count", "")))
+    if asked is not None and there and asked >= there:
+        return case.failed(
+            f"the file was saved from GPU {asked}, and this process sees {there}",
+            (_CHECKPOINT,),
+            certainty=CERTAIN,
+            fixes=(
+                Remedy(
+                    "manual",
+                    {
+                        "title": "Load the file onto a GPU that is there",
+                        "text": "torch.load(path, map_location='cuda:0'), or map_location='cpu'.",
+                        "kind": "setting",
+                        "id": "map-location",
+                        "effect": {_CHECKPOINT: None},
+                    },
+                ),
+            ),
+        )
+    return None
+
+
+def _other_number(symptom: str) -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Use GPU numbers that the process sees",
+            "text": f"The numbers run from 0 over what {_VARIABLE} leaves: with {_VARIABLE}=2 the card is cuda:0. With "
+            "torchrun each process takes torch.cuda.set_device(int(os.environ['LOCAL_RANK'])), and --nproc-per-node is "
+            "no more than the GPUs.",
+            "kind": "setting",
+            "id": "gpu-numbers",
+            "effect": {symptom: None},
+        },
+    )
+
+
+def _by_variable(case: Case) -> Outcome:
     fact = case.fact(_FACT)
     if fact.is_unknown:
         return case.undecided(f"cannot tell whether {_VARIABLE} is set: {fact.reason}", (_FACT,))

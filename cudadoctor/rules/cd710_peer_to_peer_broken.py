@@ -34,8 +34,9 @@ RULE = Rule(
     precedence=30,
 )
 
-_WAIT, _TIMEOUT, _ACS, _FAULT, _NAMED, _UNSUPPORTED, _CARD, _OFF = (
+_WAIT, _DEADLOCK, _TIMEOUT, _ACS, _FAULT, _NAMED, _UNSUPPORTED, _CARD, _OFF = (
     "symptom.gpus_wait_for_each_other",
+    "symptom.nccl_deadlock",
     "symptom.nccl_timeout",
     "symptom.acs_enabled",
     "symptom.iommu_fault",
@@ -53,7 +54,7 @@ def judge(case: Case) -> Outcome:
     if case.fact(_UNSUPPORTED).is_known:
         message = "these GPUs cannot reach each other's memory, and the program wants them to"
         return _failed(case, message, [_UNSUPPORTED], LIKELY)
-    waiting = [name for name in (_WAIT, _TIMEOUT) if case.fact(name).is_known]
+    waiting = [name for name in (_WAIT, _DEADLOCK, _TIMEOUT) if case.fact(name).is_known]
     if not waiting:
         if case.fact(_ACS).is_known or case.fact(_OFF).is_known:
             return case.passed("nobody reports that GPUs wait for each other", (_ACS, _OFF))

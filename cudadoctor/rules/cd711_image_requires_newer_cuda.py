@@ -19,6 +19,7 @@ References
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from cudadoctor.derive.driver import cuda_ceiling, version, version_fact
@@ -39,10 +40,16 @@ _CUDA, _DRIVER = "symptom.container_requires_cuda", "symptom.container_requires_
 
 def judge(case: Case) -> Outcome:
     if case.fact(_CUDA).is_known:
-        return _by_cuda(case, str(case.value(_CUDA).get("wanted", "")))
+        return _by_cuda(case, _wanted(case.value(_CUDA)))
     if case.fact(_DRIVER).is_known:
         return _by_driver(case, case.value(_DRIVER))
     return case.skipped("no container image was refused for the driver's age")
+
+
+def _wanted(told: dict[str, str]) -> str:
+    """The CUDA version of "unsatisfied condition: cuda>=12.8"."""
+    found = re.search(r"cuda ?>= ?(\d{1,2}\.\d{1,2})", f"{told.get('condition', '')} {told.get('text', '')}")
+    return told.get("wanted") or (found.group(1) if found else "")
 
 
 def _by_cuda(case: Case, wanted: str) -> Outcome:
@@ -79,14 +86,15 @@ def _by_cuda(case: Case, wanted: str) -> Outcome:
 
 
 def _by_driver(case: Case, told: dict[str, str]) -> Outcome:
-    wanted, found = str(told.get("wanted", "")), told.get("found")
+    wanted, found = str(told.get("wanted", "")), told.get("found") or told.get("driver")
     driver = case.derived(version)
     have = found or (driver.get() if driver.is_known else None)
     evidence = [_DRIVER, *(name for name in (version_fact(case),) if case.fact(name).is_known)]
     if have and is_plain(have) and is_plain(wanted) and at_least(have, wanted):
         return case.passed(f"the image was built for driver {wanted} or newer, and this is {have}", evidence)
     return case.failed(
-        f"the image was built for driver {wanted} or newer" + (f", and the host has {have}" if have else ""),
+        f"the image was built for driver {wanted or 'of a newer branch'} or newer"
+        + (f", and the host has {have}" if have else ""),
         evidence,
         certainty=CERTAIN if have else LIKELY,
         fixes=(Remedy("update-driver"), Remedy("use-older-image")),

@@ -32,9 +32,11 @@ RULE = Rule(
     precedence=4,
 )
 
-_FILE, _VERSION, _UNKNOWN, _NO_CDI = (
+_FILE, _DEVICE, _VERSION, _INVALID, _UNKNOWN, _NO_CDI = (
     "symptom.cdi_file_missing",
+    "symptom.cdi_device_missing",
     "symptom.cdi_spec_unsupported",
+    "symptom.cdi_spec_invalid",
     "symptom.cdi_unresolvable",
     "symptom.cdi_driver_missing",
 )
@@ -42,23 +44,28 @@ _NOT_HELPING = ("another image or torch build: the container does not even start
 
 
 def judge(case: Case) -> Outcome:
-    if case.fact(_FILE).is_known:
-        path = case.value(_FILE).get("path", "a driver file")
+    for name in (_FILE, _DEVICE):
+        if not case.fact(name).is_known:
+            continue
+        told = case.value(name)
+        path = told.get("path") or told.get("device") or "a driver file"
         return _failed(
             case,
             f"a container is to be given {path}, which is not there any more: its description is older than the driver",
-            _FILE,
+            name,
             LIKELY,
             Remedy("generate-cdi-spec"),
         )
-    if case.fact(_VERSION).is_known:
-        return _failed(
-            case,
-            "the container engine does not understand this version of the GPUs' description: the toolkit is newer",
-            _VERSION,
-            LIKELY,
-            _transform(),
-        )
+    for name in (_VERSION, _INVALID):
+        if case.fact(name).is_known:
+            return _failed(
+                case,
+                "the container engine does not understand this version of the GPUs' description: the toolkit is newer",
+                name,
+                LIKELY if name == _VERSION or "version" in str(case.value(name).get("text", "")).lower() else POSSIBLE,
+                _transform(),
+                Remedy("generate-cdi-spec"),
+            )
     if case.fact(_UNKNOWN).is_known:
         device = case.value(_UNKNOWN).get("device", "nvidia.com/gpu")
         return _failed(

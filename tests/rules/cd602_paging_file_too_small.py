@@ -49,6 +49,12 @@ CASES = [
         fix="enlarge-page-file",
     ),
     fails("a traceback alone", windows().only().set(REPORTED), certainty="certain", severity="error"),
+    fails(
+        "torch was refused memory on Windows",
+        windows().only("system.os").set({"symptom.host_out_of_memory": {"text": "not enough memory"}}),
+        certainty="likely",
+        severity="error",
+    ),
     skips("Linux", linux()),
     skips("neither system nor page file are known", linux().only("examination.kind")),
     unknown_when("the registry cannot be read", windows().unknown("memory.page_file")),

@@ -63,4 +63,12 @@ CASES = [
     skips("neither system nor plan are known", linux().only("examination.kind")),
     unknown_when("Windows does not tell", windows().unknown("windows.power_plan")),
     unknown_when("a maker's plan of unknown kind", windows().set(plan(COPY, "Maker's plan"))),
+    fails(
+        "slow when the screen goes off",
+        windows().only().set({"symptom.slow_when_display_off": {"text": "slow when the monitor turns off"}}),
+        says="when the screen goes off",
+        severity="warning",
+        certainty="likely",
+        fix=["set-power-plan", "manual"],
+    ),
 ]

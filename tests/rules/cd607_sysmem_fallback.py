@@ -36,7 +36,16 @@ CASES = [
     fails("steps of many seconds after a driver update", REPORT.set(SLOW), severity="warning", certainty="likely"),
     fails("slow with a full card", card(23.5).set(SOON), certainty="likely"),
     fails("slow, and they see shared memory in use", REPORT.set(SOON).set(NAMED), certainty="likely"),
-    fails("a step of a second proves little", REPORT.set(SOON), certainty="possible"),
+    fails(
+        "slow since an update, whose number is named",
+        linux()
+        .only()
+        .set(SLOW)
+        .set({"symptom.driver_updated": {"text": "update to driver 536.40", "driver": "536.40"}}),
+        certainty="likely",
+    ),
+    fails("a driver whose number is not told", windows().only("system.os").set(SLOW), certainty="possible"),
+    unknown_when("a step of a second proves little", REPORT.set(SOON)),
     skips("Linux refuses", linux().set(SLOW)),
     skips("Linux: a wrong number, or one pool", linux().set(MORE_THAN_THERE_IS)),
     unknown_when("the system is not known", windows().only().set(SLOW)),

@@ -70,6 +70,16 @@ CASES = [
     ),
     fails("a function is missing", wrong("127", "nvfuser_codegen.dll"), says="mixed", certainty="possible"),
     fails("not for 64-bit Windows", wrong("193"), says="64-bit"),
+    fails(
+        "the words name a file of the runtime",
+        REPORT.set({"symptom.windows_dll_missing": {"text": "because MSVCP140.dll was not found"}}),
+        says="MSVCP140.dll is missing",
+        certainty="certain",
+    ),
+    skips(
+        "it is for want of memory",
+        missing("shm.dll").set({"symptom.paging_file_too_small": {"text": "[WinError 1455]"}}),
+    ),
     skips("Linux", linux()),
     skips("Windows without torch", windows().no_torch().set({"windows.vc_runtime": GONE})),
     skips("nothing is known", REPORT),

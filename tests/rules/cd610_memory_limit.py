@@ -50,6 +50,10 @@ CASES = [
         fix="manual",
     ),
     passes("an ample ulimit -v", linux().set({"limits.address_space": 512 * GIB})),
+    skips(
+        "a worker that died of a bus error: CD604",
+        REPORT.set({"symptom.worker_killed": {"text": "...", "signal": "Bus error"}}),
+    ),
     skips("a report that says nothing of it", REPORT),
     unknown_when("the limits cannot be read", linux().unknown("memory.cgroup_limit", "limits.address_space")),
 ]

@@ -9,6 +9,8 @@ RULE = "CD705"
 NODEVFILES = {"env.CUDA_VISIBLE_DEVICES": "NoDevFiles"}
 POD = container("kubernetes").job("kubernetes")
 
+REPORT = linux().only().set({"examination.kind": "report"})
+
 CASES = [
     passes("a job with two", linux().job(gpus=2), says="1 GPU"),
     passes(
@@ -48,4 +50,21 @@ CASES = [
         "a pod without nodes whose image says NVIDIA_VISIBLE_DEVICES=all",
         container_without_gpu("kubernetes").job("kubernetes").unknown("scheduler.gpus_allocated"),
     ),
+    fails(
+        "srun without --gres, in a report",
+        REPORT.set({"scheduler.gpus_requested": False, "torch.cuda_available": False}),
+        says="neither its script nor its command",
+        severity="error",
+        certainty="likely",
+        blame="allocation",
+        fix="request-gpu",
+    ),
+    fails(
+        "Slurm knows no such resource",
+        REPORT.set({"symptom.slurm_gres_invalid": {"text": "Invalid generic resource (gres) specification"}}),
+        says="refused the request",
+        certainty="likely",
+        fix="manual",
+    ),
+    skips("a script that asks for none, and nothing is wrong", REPORT.set({"scheduler.gpus_requested": False})),
 ]

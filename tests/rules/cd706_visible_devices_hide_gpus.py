@@ -8,6 +8,8 @@ RULE = "CD706"
 
 TWO = linux().gpu("NVIDIA GeForce RTX 4090", "8.9", 24, index=1)
 
+REPORT = linux().only().set({"examination.kind": "report"})
+
 
 def visible(value: str, machine: Machine = TWO) -> Machine:
     return machine.set({"env.CUDA_VISIBLE_DEVICES": value})
@@ -66,5 +68,42 @@ CASES = [
     passes("set by a job of one card", linux().job(gpus=1).set({"env.CUDA_VISIBLE_DEVICES": "0"})),
     passes(
         "an unset variable on a machine without a driver", linux().no_driver().set({"env.CUDA_VISIBLE_DEVICES": GONE})
+    ),
+    fails(
+        "a number in the script, and no GPU is available",
+        visible("7", REPORT).set({"symptom.no_cuda_gpus": {"text": "No CUDA GPUs are available"}}),
+        says="there is probably no GPU 7",
+        severity="error",
+        certainty="likely",
+        fix="unset-variable",
+    ),
+    unknown_when(
+        "no GPU is available, and the variable is not told",
+        REPORT.set({"symptom.no_cuda_gpus": {"text": "No CUDA GPUs are available"}}),
+    ),
+    fails(
+        "the program's own number",
+        REPORT.set({"symptom.invalid_device_ordinal": {"text": "CUDA error: invalid device ordinal"}}),
+        says="does not see",
+        certainty="likely",
+        fix="manual",
+    ),
+    fails(
+        "one visible card is counted from 0",
+        visible("1").set({"symptom.invalid_device_ordinal": {"text": "invalid device ordinal"}}),
+        says="counted from 0",
+        certainty="likely",
+    ),
+    fails(
+        "two processes on one card",
+        REPORT.set({"symptom.nccl_duplicate_gpu": {"text": "Duplicate GPU detected", "rank": "1", "other": "0"}}),
+        says="ranks 1 and 0",
+        certainty="certain",
+    ),
+    fails(
+        "a file from another card",
+        REPORT.set({"symptom.checkpoint_needs_cuda": {"text": "...", "asked": "3", "count": "1"}}),
+        says="saved from GPU 3",
+        certainty="certain",
     ),
 ]

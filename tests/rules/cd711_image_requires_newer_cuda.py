@@ -45,5 +45,10 @@ CASES = [
         fix="update-driver",
     ),
     fails("the same without the driver's number", built_for(REPORT, wanted="570"), certainty="likely"),
+    fails(
+        "the whole condition",
+        REPORT.set({"symptom.container_requires_cuda": {"text": "...", "condition": "cuda>=12.8"}}),
+        says="asks for CUDA 12.8",
+    ),
     skips("nobody refused an image", linux()),
 ]
