@@ -7,16 +7,18 @@ import re
 from collections.abc import Sequence
 from typing import Optional
 
+from cudadoctor.model.pattern import pattern
+
 from .sections import Sections, origin
 from .tables import Gpu, GpuMatch
 from .versions import capability
 
 # "8.9", "sm_89", "sm89", "compute_90a", "CC 8.9", "compute capability 8.9"
-_CAPABILITY = re.compile(
+_CAPABILITY = pattern(
     r"(?:sm|compute|cc|(?:compute )?capability)[\s_:]*(\d{1,2}\.?\d[af]?)\Z|(\d{1,2}\.\d)\Z", re.IGNORECASE
 )
 # A number that names a product by itself: 4090, A6000, T1000.
-_TELLS = re.compile(r"[a-z]{0,2}\d{3,4}\Z")
+_TELLS = pattern(r"[a-z]{0,2}\d{3,4}\Z")
 
 
 class ProductQuestions(Sections):

@@ -5,20 +5,20 @@ Plain tuples of integers. A driver's ``450.80.02`` keeps its zero as text and lo
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Optional
 
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
 Numbers = tuple[int, ...]
 
 # No version has ten digits; int() refuses what has thousands.
-_DOTTED = re.compile(r"\d{1,9}(?:\.\d{1,9})*\Z")
-_TORCH = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:\.post\d+)?(?:\+[A-Za-z0-9.]+)?\Z")
-_VARIANT = re.compile(r"cu(\d{2,3})\Z")
-_TARGET = re.compile(r"(?:sm_|compute_)?(\d{1,2})(\d)([af]?)\Z")
-_CAPABILITY = re.compile(r"(\d{1,2})\.(\d)\Z")
+_DOTTED = pattern(r"\d{1,9}(?:\.\d{1,9})*\Z")
+_TORCH = pattern(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:\.post\d+)?(?:\+[A-Za-z0-9.]+)?\Z")
+_VARIANT = pattern(r"cu(\d{2,3})\Z")
+_TARGET = pattern(r"(?:sm_|compute_)?(\d{1,2})(\d)([af]?)\Z")
+_CAPABILITY = pattern(r"(\d{1,2})\.(\d)\Z")
 
 # Choosing a wheel compares some hundred different numbers ten thousand times: each is read once.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from cudadoctor.model import ParseError
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.pip_config import cuda_tag_of_url
 from cudadoctor.plan import validate
@@ -15,8 +16,8 @@ VARIANT = "{variant}"
 ON_TORCHS_INDEX = ("torchvision", "torchaudio", "torchcodec", "xformers")
 
 
-_LOOPBACK = re.compile(r"(?:localhost|127(?:\.[0-9]+){3}|\[::1\])\Z", re.I)
-_SECRET = re.compile(r"https?://[^/]*@|[?&#;][^=&;]*(?:token|key|secret|pass|auth|sig|credential)[^=&;]*=", re.I)
+_LOOPBACK = pattern(r"(?:localhost|127(?:\.[0-9]+){3}|\[::1\])\Z", re.I)
+_SECRET = pattern(r"https?://[^/]*@|[?&#;][^=&;]*(?:token|key|secret|pass|auth|sig|credential)[^=&;]*=", re.I)
 
 
 class Index(NamedTuple):

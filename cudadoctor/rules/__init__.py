@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import ModuleType
@@ -12,17 +10,14 @@ from types import ModuleType
 from cudadoctor import bundle
 from cudadoctor.model import Rule
 
-_FILE = re.compile(r"cd(\d{3})_([a-z0-9_]+)\Z")
-
 
 @lru_cache(maxsize=1)
 def rule_files() -> dict[str, str]:
     """Module names by rule id, in the order of the ids, without importing any of them."""
     found = {}
     for name in bundle.modules_of(__name__, __path__[0]):
-        match = _FILE.match(name)
-        if match:
-            found["CD" + match.group(1)] = name
+        if name.startswith("cd") and name[2:5].isdigit() and name[5:6] == "_":
+            found["CD" + name[2:5]] = name
     return dict(sorted(found.items()))
 
 
@@ -33,7 +28,7 @@ def rule_name(rule_id: str) -> str:
 
 def rule_module(rule_id: str) -> ModuleType:
     """The module of a rule that exists."""
-    return importlib.import_module(f"{__name__}.{rule_files()[rule_id]}")
+    return bundle.module(f"{__name__}.{rule_files()[rule_id]}")
 
 
 def load_rules(only: Iterable[str] | None = None, meanwhile: Callable[[], object] | None = None) -> None:
@@ -53,6 +48,8 @@ def rule_of(rule_id: str) -> Rule:
 
 def find_rule(word: str) -> str | None:
     """The id that `word` means: an id in any case (`CD303`, `cd303`, `303`) or a name; None when there is none."""
+    import re
+
     wanted = word.strip()
     if re.fullmatch(r"(?i)(cd)?\d{3}", wanted):
         candidate = "CD" + wanted[-3:]
