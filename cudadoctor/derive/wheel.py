@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional
 
-from cudadoctor.derive.surroundings import on_jetson
+from cudadoctor.derive.surroundings import in_report, on_jetson
 from cudadoctor.model import Fact, ParseError, absent, known, unknown
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.dist_info import Requirement, parse_requirement
@@ -13,7 +13,7 @@ from cudadoctor.parse.versions import cuda_from_tag
 
 if TYPE_CHECKING:
     from cudadoctor.derive.case import Case
-    from cudadoctor.matrix import Build
+    from cudadoctor.matrix import Build, TorchRelease
 
 CUDA = "cuda"
 CPU = "cpu"
@@ -50,6 +50,8 @@ def platform_key(case: Case) -> Optional[str]:
     where system or architecture is not known."""
     os_name = case.value("system.os")
     arch = case.value("python.arch") or case.value("system.arch")
+    if arch is None and os_name in ("linux", "windows") and in_report(case):
+        arch = _likely_arch(case)
     if os_name is None or arch is None:
         return None
     if os_name == "darwin":
@@ -57,17 +59,31 @@ def platform_key(case: Case) -> Optional[str]:
     return f"{os_name}-{arch}"
 
 
+def _likely_arch(case: Case) -> str:
+    """The processor of a machine of which a report tells the cards: that of nearly all, but for cards that are one with
+    an ARM processor."""
+    for entry in case.value("smi.gpus", []):
+        product = case.matrix.gpu(str(entry.get("name") or "")).exact
+        if product is not None and product.arm_only:
+            return "aarch64"
+    return "x86_64"
+
+
+# What messages call a torch whose version a report does not tell: "torch of unknown version".
+UNTOLD = "of unknown version"
+
+
 def torch_build(case: Case) -> TorchBuild:
     """What the environment's torch is, without importing it."""
     version = case.fact("torch.version")
     if version.is_absent:
         return _build(MISSING)
+    cuda = case.fact("torch.cuda")
     if not version.is_known:
-        return _build(UNCLEAR)
+        return _untold(case) if in_report(case) else _build(UNCLEAR)
     text: str = version.get()
     release, _, local = text.partition("+")
     local = local.partition(".")[0]  # cu117.with.pypi.cudnn
-    cuda = case.fact("torch.cuda")
     if case.fact("torch.hip").is_known or local.startswith("rocm"):
         return _build(ROCM, text, release, case=case)
     if cuda.is_known:
@@ -76,10 +92,65 @@ def torch_build(case: Case) -> TorchBuild:
         kind, number = CPU, None
     elif cuda_from_tag(local) is not None:
         kind, number = CUDA, cuda_from_tag(local)
+    elif case.fact(_NOT_COMPILED).is_known and not _of_another(case):
+        kind, number = CPU, None
     else:
-        return _build(UNCLEAR, text, release, case=case)
-    variant = CPU if number is None else "cu" + number.replace(".", "")
-    return _build(kind, text, release, number, variant, case)
+        kind, number = _by_default(case, release) if not local else (UNCLEAR, None)
+        if kind == UNCLEAR and _shows_cuda(case):
+            kind = CUDA
+        if kind == UNCLEAR:
+            return _build(UNCLEAR, text, release, case=case)
+    return _build(kind, text, release, number, _variant(kind, number), case)
+
+
+_NOT_COMPILED = "symptom.torch_not_compiled_with_cuda"
+
+
+def _of_another(case: Case) -> bool:
+    """Whether the words "not compiled with CUDA" are about another library, or one operator of it, and not torch."""
+    said = case.value(_NOT_COMPILED, {})
+    operator = str(said.get("operator", ""))
+    if operator:
+        return not operator.startswith("aten::")
+    return "torch" not in str(said.get("text", "")).lower()
+
+
+def _shows_cuda(case: Case) -> bool:
+    """Whether torch has worked with a GPU, or named the GPUs that it was built for."""
+    return bool(case.value("torch.cuda_available", False) or case.value("torch.sass"))
+
+
+def _variant(kind: str, number: Optional[str]) -> Optional[str]:
+    if kind == CPU:
+        return CPU
+    return "cu" + number.replace(".", "") if number is not None else None
+
+
+def _untold(case: Case) -> TorchBuild:
+    """A torch whose version a report does not tell, as far as something else shows its kind."""
+    cuda = case.fact("torch.cuda")
+    if cuda.is_known:
+        return _build(CUDA, UNTOLD, None, cuda.get(), _variant(CUDA, cuda.get()), case)
+    if cuda.is_absent or (case.fact(_NOT_COMPILED).is_known and not _of_another(case)):
+        return _build(CPU, UNTOLD, None, None, CPU, case)
+    if _shows_cuda(case):
+        return _build(CUDA, UNTOLD, None, None, None, case)
+    return _build(UNCLEAR)
+
+
+def _by_default(case: Case, release: str) -> tuple[str, Optional[str]]:
+    """What a version without a build tag means in pip's lists: PyPI's wheel; those of PyTorch's index carry a tag."""
+    os_name = case.value("system.os")
+    listed = case.fact("torch.metadata_version").is_known and case.value("torch.origin", "pip") == "pip"
+    if not listed or not in_report(case) or os_name is None or on_jetson(case):
+        return UNCLEAR, None
+    known_release = case.matrix.torch_release(release)
+    platform = case.derived(platform_key) or f"{os_name}-x86_64"
+    default = known_release.default.get(platform) if known_release is not None else None
+    if default == CPU:
+        return CPU, None
+    number = cuda_from_tag(default) if default else None
+    return (CUDA, number) if number is not None else (UNCLEAR, None)
 
 
 def _build(
@@ -100,13 +171,21 @@ def _build(
     row = None
     platform = platform_key(case)
     # A Jetson's wheels bear the same names as those of ARM servers, and hold code for other GPUs.
-    if release and variant and platform and not is_own and not on_jetson(case):
+    if release and variant and not is_own and not on_jetson(case):
         known_release = case.matrix.torch_release(release)
-        if known_release is not None:
+        if known_release is not None and platform:
             row = known_release.build(variant, platform)
+        elif known_release is not None and in_report(case):
+            row = _row_of_any(known_release, variant)
     sass, ptx, shown = _targets(case, kind, row, origin == "conda")
     disputed = row.disputed if row is not None and shown == "torch.version" else ()
     return TorchBuild(kind, version, release, cuda, variant, sass, ptx, shown, row, origin == "conda", is_own, disputed)
+
+
+def _row_of_any(release: TorchRelease, variant: str) -> Optional[Build]:
+    """The build where a report does not tell the platform: x86_64's, if Linux and Windows have the same."""
+    rows = [row for row in (release.build(variant, f"{name}-x86_64") for name in ("linux", "windows")) if row]
+    return rows[0] if rows and all(set(row.sass) == set(rows[0].sass) for row in rows) else None
 
 
 def _is_index_local(local: str) -> bool:

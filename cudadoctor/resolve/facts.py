@@ -74,7 +74,21 @@ def _driver(case: Case) -> Optional[str]:
         return version.get()
     # After the reboot or reload that mends a mismatch it is the library's version that counts.
     library = case.value("driver.library_version")
-    return library if isinstance(library, str) and is_plain(library) else None
+    if isinstance(library, str) and is_plain(library):
+        return library
+    return _driver_of_words(case) if version.is_unknown else None
+
+
+def _driver_of_words(case: Case) -> Optional[str]:
+    """The branch of a driver of which torch tells in a report which CUDA it serves ("found version 12020")."""
+    found = str(case.value("symptom.driver_too_old", {}).get("found") or "")
+    if not found.isdigit():
+        return None
+    cuda = (int(found) // 1000, int(found) % 1000 // 10)
+    for branch in case.matrix.branches():
+        if (numbers(branch.cuda) or ()) == cuda:
+            return branch.number("windows" if driver_questions.numbering(case) == "windows" else "linux")
+    return None
 
 
 def _driver_state(case: Case) -> str:

@@ -19,10 +19,10 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.derive.gpus import NONE, PRESENT, gpus, presence
+from cudadoctor.derive.gpus import NONE, PRESENT, expected, gpus, presence
 from cudadoctor.derive.surroundings import on_jetson
-from cudadoctor.derive.wheel import CPU, MISSING, ROCM, UNCLEAR, platform_key, torch_build
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.wheel import CPU, MISSING, ROCM, UNCLEAR, UNTOLD, TorchBuild, platform_key, torch_build
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD302",
@@ -42,16 +42,29 @@ def judge(case: Case) -> Outcome:
         return case.skipped("torch is not installed")
     if build.kind == UNCLEAR:
         return case.undecided("cannot tell whether torch was built with CUDA", ("torch.version", "torch.cuda"))
-    evidence = ("torch.version", "torch.hip" if build.kind == ROCM else "torch.cuda")
+    evidence: tuple[str, ...] = ("torch.version", "torch.hip" if build.kind == ROCM else "torch.cuda")
     if build.kind not in (CPU, ROCM):
         return case.passed(f"torch {build.version} is built for CUDA {build.cuda}", evidence)
     what = "for AMD's ROCm" if build.kind == ROCM else "without CUDA"
-    seen = case.derived(presence)
+    said = tuple(name for name in _SAID if case.fact(name).is_known and case.value(name) is not True)
+    if build.version == UNTOLD:
+        evidence = tuple(name for name in (*said, "torch.cuda") if not case.fact(name).is_unknown) or evidence
+    seen = case.derived(expected)
     if seen.state == NONE:
         return case.skipped(f"torch {build.version} is built {what}, which suits a machine without an NVIDIA GPU")
     if seen.state != PRESENT:
         return case.undecided(
             f"torch {build.version} is built {what}; whether there is a GPU to use is not known", evidence
+        )
+    if seen is not case.derived(presence):
+        return case.failed(
+            f"torch {build.version} is built {what}: it cannot use an NVIDIA GPU",
+            tuple(dict.fromkeys((*evidence, *said))),
+            # A report that shows no GPU: who finds that CUDA is not available looks for one.
+            certainty=LIKELY if said else POSSIBLE,
+            data={"torch": build.version},
+            fixes=(Remedy("install-torch", {"effect": _cured(said)}),),
+            not_helping=_NOT_HELPING,
         )
     found = case.derived(gpus)
     card = f"the {found[0].label}" if found else "an NVIDIA GPU"
@@ -62,11 +75,25 @@ def judge(case: Case) -> Outcome:
     return case.failed(
         f"torch {build.version} is built {what}: it cannot use {card} of this machine",
         (*evidence, *seen.evidence),
-        certainty=LIKELY if meant else CERTAIN,
+        certainty=LIKELY if meant or _is_inferred(case, build) else CERTAIN,
         data={"torch": build.version},
-        fixes=(Remedy("install-torch", {}),),
-        not_helping=("a CUDA toolkit (nvcc) or another driver: a CPU build never looks for a GPU",),
+        fixes=(Remedy("install-torch", {"effect": _cured(said)}),),
+        not_helping=_NOT_HELPING,
     )
+
+
+_NOT_HELPING = ("a CUDA toolkit (nvcc) or another driver: a CPU build never looks for a GPU",)
+# What a run says of a build without CUDA.
+_SAID = ("symptom.torch_not_compiled_with_cuda", "symptom.xformers_built_for_another_torch", "torch.cuda_available")
+
+
+def _is_inferred(case: Case, build: TorchBuild) -> bool:
+    """Whether only the place that it came from, by its version, says so."""
+    return not case.fact("torch.cuda").is_absent and "+" not in str(build.version) and build.kind == CPU
+
+
+def _cured(said: tuple[str, ...]) -> dict[str, object]:
+    return {name: None for name in said if name.startswith("symptom.")}
 
 
 def _no_build_has_code_for_any(case: Case) -> bool:
