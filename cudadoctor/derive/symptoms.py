@@ -30,8 +30,3 @@ def symptom(case: Case, *names: str) -> Optional[Symptom]:
             value = fact.get()
             return Symptom(f"symptom.{name}", str(value.get("text", "")), value)
     return None
-
-
-def in_report(case: Case) -> bool:
-    """Whether the facts were read out of a pasted text: what it does not show is not known."""
-    return bool(case.value("examination.kind") == "report")

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from cudadoctor.derive.symptoms import Symptom, in_report, symptom
+from cudadoctor.derive.surroundings import in_report
+from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.derive.wheel import CUDA, UNCLEAR, required_packages, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.model.record import NamedTuple

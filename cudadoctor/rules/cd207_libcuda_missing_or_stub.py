@@ -4,6 +4,7 @@ What it checks
     Which libcuda.so.1 the loader finds first: the driver's, one of length zero, a link that leads nowhere, or the
     toolkit's stub, which is made for linking only. Where the driver answers and there is none at all, that is a fault
     too, unless the driver names the CUDA that it serves: it reads that out of libcuda (nvidia-smi shows N/A without).
+    In a report, what the error texts say of it.
 
 Why it matters
     CUDA programs load libcuda by that name. A stub answers "CUDA driver is a stub library" (error 34); without one,
@@ -20,11 +21,12 @@ References
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.libcuda import first_libcuda
-from cudadoctor.derive.surroundings import in_container, on_jetson
+from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, on_jetson
+from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.rules.api import (
     ALLOCATION,
     CERTAIN,
@@ -58,9 +60,11 @@ _BAD = {
 
 
 def judge(case: Case) -> Outcome:
+    found = case.fact("driver.libcuda")
+    if found.is_unknown and in_report(case):
+        return _by_the_text(case)
     if case.value("system.os") != "linux":
         return case.skipped("libcuda.so.1 is a matter of Linux")
-    found = case.fact("driver.libcuda")
     if found.is_unknown:
         return case.undecided(f"cannot tell which libcuda.so.1 there are: {found.reason}", ("driver.libcuda",))
     libraries = case.value("driver.libcuda", [])
@@ -102,6 +106,107 @@ def judge(case: Case) -> Outcome:
         blame=ALLOCATION if contained else MACHINE,
         fixes=(_bring_back(case),),
         not_helping=("installing torch again: the library is the driver's",),
+    )
+
+
+def _by_the_text(case: Case) -> Outcome:
+    """A report: which libcuda.so.1 there are is not known, and the error text may tell what was found."""
+    if case.value("system.os") == "windows":
+        return case.skipped("libcuda.so.1 is a matter of Linux")
+    stub = symptom(case, "cuda_stub_library")
+    if stub is not None:
+        return _reported(
+            case,
+            stub,
+            "the toolkit's stub, made for linking only, is loaded in the place of the driver's libcuda: error 34",
+            CERTAIN,
+            _without_stubs(case, stub.fact),
+            ENVIRONMENT,
+        )
+    reply = case.derived(answer)
+    linked = symptom(case, "triton_libcuda_missing")
+    if linked is not None:
+        return _reported(
+            case,
+            linked,
+            "Triton finds no libcuda.so among those that ldconfig lists, though a driver may be there",
+            LIKELY,
+            _list_libcuda(case, linked.fact),
+        )
+    missing = symptom(case, "libcuda_missing")
+    if missing is not None and reply.state == YES:
+        return _reported(
+            case,
+            missing,
+            "the driver answers, and the loader finds no libcuda.so.1",
+            LIKELY,
+            _list_libcuda(case, missing.fact) if not in_container(case) else _bring_back(case, {missing.fact: None}),
+        )
+    if missing is not None:
+        return case.undecided(
+            "no libcuda.so.1 was found: whether there is a driver at all is not known", (missing.fact, *reply.evidence)
+        )
+    lost = symptom(case, "cuda_init_failed", "no_cuda_device")
+    if lost is not None and in_wsl(case) and reply.state == YES and not case.fact("env.CUDA_VISIBLE_DEVICES").value:
+        return _reported(
+            case,
+            lost,
+            "nvidia-smi works in WSL and CUDA finds no GPU: another libcuda than Windows' (/usr/lib/wsl/lib) is found "
+            "first",
+            LIKELY,
+            _list_libcuda(case, lost.fact),
+        )
+    return case.skipped("the text says nothing of a libcuda.so.1 that is missing")
+
+
+def _reported(
+    case: Case, said: Symptom, message: str, certainty: str, fix: Fix, blame: Optional[str] = None
+) -> Outcome:
+    reply = case.derived(answer)
+    return case.failed(
+        message,
+        (said.fact, *reply.evidence) if reply.state == YES else (said.fact,),
+        certainty=certainty,
+        blame=blame,
+        fixes=(fix,),
+        not_helping=("installing torch again: the library is the driver's",),
+    )
+
+
+def _without_stubs(case: Case, fact: str) -> Fix:
+    folders = [folder for folder in str(case.value("env.LD_LIBRARY_PATH") or "").split(":") if "/stubs" in folder]
+    if folders:
+        return Remedy("change-variable", {"name": "LD_LIBRARY_PATH", "without": folders, "effect": {fact: None}})
+    return Remedy(
+        "manual",
+        {
+            "title": "Keep the loader away from the stub",
+            "text": "Take the folder that ends in /stubs out of LD_LIBRARY_PATH, and out of the file in "
+            "/etc/ld.so.conf.d that names it (then: sudo ldconfig). In an image: do not set LD_LIBRARY_PATH to it, "
+            "link with -L alone. The stub stays where it is, for the linker.",
+            "kind": "setting",
+            "effect": {fact: None},
+        },
+    )
+
+
+def _list_libcuda(case: Case, fact: str) -> Fix:
+    effect = {fact: None}
+    if in_wsl(case):
+        text = (
+            "In WSL the only right libcuda is Windows': export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH, and "
+            "remove a Linux driver that was installed into WSL (dpkg -l | grep -E 'nvidia-driver|libnvidia-compute')."
+        )
+    else:
+        text = (
+            "Bring the loader's list up to date: sudo ldconfig. Where ldconfig -p | grep libcuda then shows "
+            "libcuda.so.1 alone, add the name that Triton looks for beside it: sudo ln -s libcuda.so.1 libcuda.so, in "
+            "its folder. Where it shows none, the driver's library package is missing (libnvidia-compute on Debian "
+            "and Ubuntu)."
+        )
+    return Remedy(
+        "manual",
+        {"title": "Let the loader find libcuda", "text": text, "kind": "setting", "needs": ["root"], "effect": effect},
     )
 
 
@@ -148,6 +253,6 @@ _BROUGHT_BACK: list[dict[str, Any]] = [
 ]
 
 
-def _bring_back(case: Case) -> Fix:
+def _bring_back(case: Case, also: Optional[dict[str, Any]] = None) -> Fix:
     kind = "run-container-with-gpu" if in_container(case) else "install-driver"
-    return Remedy(kind, {"effect": {"driver.libcuda": _BROUGHT_BACK}})
+    return Remedy(kind, {"effect": {"driver.libcuda": _BROUGHT_BACK, **(also or {})}})

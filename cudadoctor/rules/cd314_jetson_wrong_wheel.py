@@ -22,8 +22,8 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.coverage import coverage
-from cudadoctor.derive.surroundings import on_jetson
-from cudadoctor.derive.symptoms import in_report, symptom
+from cudadoctor.derive.surroundings import in_report, on_jetson
+from cudadoctor.derive.symptoms import symptom
 from cudadoctor.derive.wheel import CPU, CUDA, MISSING, UNCLEAR, torch_build
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from cudadoctor.testing import GONE, container, fails, jetson, linux, passes, skips, unknown_when, windows, wsl
+from cudadoctor.testing import GONE, Machine, container, fails, jetson, linux, passes, skips, unknown_when, windows, wsl
 
 RULE = "CD207"
 
@@ -21,6 +21,16 @@ STUB_IN_CACHE = dict(STUB, found_by="ld.so.cache")
 
 # nvidia-smi shows "CUDA Version: N/A" where it finds no libcuda.
 NO_CUDA: dict[str, Any] = {"driver.libcuda": [], "driver.nvml_cuda": GONE, "driver.smi_cuda": GONE}
+
+
+def report(machine: Machine, name: str, text: str, *keep: str) -> Machine:
+    """A pasted text, with what else it shows of the machine."""
+    return machine.only("system.os", "system.wsl", "driver.smi_version", "smi.gpus", *keep).set(
+        {"examination.kind": "report", f"symptom.{name}": {"text": text}}
+    )
+
+
+NUMBA = "Error at driver init: Call to cuInit results in CUDA_ERROR_NO_DEVICE (100)"
 
 CASES = [
     passes(
@@ -95,4 +105,46 @@ CASES = [
     passes("a Jetson's", jetson()),
     unknown_when("a Jetson that keeps it elsewhere", jetson().set({"driver.libcuda": []})),
     unknown_when("the loader's cache could not be read", linux().unknown("driver.libcuda")),
+    fails(
+        "a text: the stub was loaded",
+        report(linux(), "cuda_stub_library", "RuntimeError: CUDA driver is a stub library"),
+        says="error 34",
+        certainty="certain",
+        blame="environment",
+        fix="manual",
+    ),
+    fails(
+        "a text: the stub, and LD_LIBRARY_PATH that names it",
+        report(linux(), "cuda_stub_library", "CUDA driver is a stub library").set(
+            {"env.LD_LIBRARY_PATH": "/usr/local/cuda/lib64/stubs:/usr/local/cuda/lib64"}
+        ),
+        fix="change-variable",
+    ),
+    fails(
+        "a text: Triton finds none in the loader's list",
+        report(linux(), "triton_libcuda_missing", "AssertionError: libcuda.so cannot found!"),
+        says="Triton finds no libcuda.so",
+        certainty="likely",
+        fix="manual",
+    ),
+    fails(
+        "a text: nvidia-smi works, and libcuda is missing",
+        report(linux(), "libcuda_missing", "ImportError: libcuda.so.1: cannot open shared object file"),
+        says="the driver answers",
+        certainty="likely",
+    ),
+    fails(
+        "a text: WSL, where nvidia-smi works and numba finds no GPU",
+        report(wsl(), "cuda_init_failed", NUMBA),
+        says="another libcuda than Windows'",
+        certainty="likely",
+        fix="manual",
+    ),
+    unknown_when(
+        "a text: libcuda is missing, and whether there is a driver is not known",
+        linux()
+        .only()
+        .set({"examination.kind": "report", "symptom.libcuda_missing": {"text": "libcuda.so.1: cannot open"}}),
+    ),
+    skips("a text about something else", linux().only().set({"examination.kind": "report"})),
 ]

@@ -37,6 +37,15 @@ A100 = on(container(), "NVIDIA A100-SXM4-80GB", "8.0", "20b2")
 A6000 = on(container(), "NVIDIA RTX A6000", "8.6", "2230")
 H100 = on(container(), "NVIDIA H100 80GB HBM3", "9.0", "2330")
 
+
+def report(machine: Machine, error: int, *keep: str) -> Machine:
+    """A pasted text with nvidia-smi's table."""
+    name = {803: "unsupported_driver_combination", 804: "forward_compatibility_refused"}[error]
+    return machine.only("system.os", "system.container", "driver.smi_version", "driver.smi_cuda", "smi.gpus").set(
+        {"examination.kind": "report", f"symptom.{name}": {"text": f"Error {error}"}}
+    )
+
+
 CASES = [
     passes("the driver's own", linux(), says="the loaded driver's"),
     passes("a newer one on a data-center card: that is what it is for", image("535.183.06", "580.95.05", A100)),
@@ -96,4 +105,26 @@ CASES = [
     skips("WSL has Windows' own", wsl()),
     skips("a Jetson may use it", jetson()),
     skips("Windows", windows()),
+    fails(
+        "a text: 803 on a new driver, where a newer one would be the wrong advice",
+        report(container().driver("575.57.08", "12.9"), 803),
+        says=["a libcuda of another release than driver 575.57.08", "error 803"],
+        certainty="likely",
+        fix="manual",
+    ),
+    fails(
+        "a text: 804 on a GeForce, and nvidia-smi shows the image's CUDA",
+        report(container().driver("460.80", "11.3").gpu("GeForce GTX 1650", "7.5", 4), 804),
+        says=["the GeForce GTX 1650 may not use", "nvidia-smi shows CUDA 11.3", "is of 11.2", "error 804"],
+        certainty="likely",
+    ),
+    fails(
+        "a text: 804 and no more",
+        linux()
+        .only()
+        .set({"examination.kind": "report", "symptom.forward_compatibility_refused": {"text": "Error 804: ..."}}),
+        says="error 804",
+        certainty="likely",
+    ),
+    skips("a text about something else", linux().only().set({"examination.kind": "report"})),
 ]
