@@ -35,6 +35,9 @@ RULE = Rule(
     precedence=12,
 )
 
+# Somebody tells of the blue screen, and that they went on without it.
+_SKIPPED = "symptom.mok_not_enrolled"
+
 # Where modules lie that were built on this machine; the distribution signs its own with a key that the firmware knows.
 _BUILT_HERE = ("/updates/", "/extra/", "/misc/", "/weak-updates/")
 
@@ -51,6 +54,9 @@ def judge(case: Case) -> Outcome:
         named = "nvidia" in str(said.get().get("text", "")).lower()
         facts = ("symptom.module_key_rejected", "kernel.secure_boot")
         return _failed(case, CERTAIN if named else LIKELY, facts)
+    if case.fact(_SKIPPED).is_known and in_report(case):
+        fails = case.value("kernel.secure_boot", False) and case.fact("driver.smi_failure").is_known
+        return _failed(case, LIKELY if fails else POSSIBLE, (_SKIPPED, "kernel.secure_boot"))
     secure_boot = case.fact("kernel.secure_boot")
     running = case.value("system.kernel_release")
     files = case.fact("kernel.nvidia_module_files")

@@ -89,7 +89,9 @@ def _reported(case: Case) -> Outcome:
     shown = case.derived(listed)
     xid = worst_xid(case, "gsp", "init")
     if log and not shown:
-        return _failed(case, log)
+        # That a probe failed tells nothing of why; the module's own lines do.
+        told = any(str(event.get("text", "")).startswith("NVRM") for event in log)
+        return _failed(case, log, ("kernel.log_events", *said), CERTAIN if told else LIKELY)
     if xid is not None and xid.row is not None:
         return _by_xid(case, xid.words, (xid.fact,))
     if case.fact("symptom.gsp_timeout").is_known:

@@ -36,7 +36,7 @@ RULE = Rule(
     title="The fabric manager has not set the GPUs up",
     severity=ERROR,
     blame=MACHINE,
-    follows_from=("CD113",),
+    follows_from=("CD113", "CD122"),
     precedence=23,
 )
 

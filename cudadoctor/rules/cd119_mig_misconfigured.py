@@ -22,9 +22,9 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.gpus import gpus
-from cudadoctor.derive.surroundings import in_container
+from cudadoctor.derive.surroundings import in_container, in_report
 from cudadoctor.model.catalogue import gpu_numbers
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD119",
@@ -82,6 +82,14 @@ def judge(case: Case) -> Outcome:
             certainty=LIKELY,
             fixes=(Remedy("unset-variable", {"name": "CUDA_VISIBLE_DEVICES"}),),
             not_helping=_NOT_HELPING,
+        )
+    if visible.startswith("MIG-") and in_report(case) and case.value("torch.cuda_available") is False:
+        return _failed(
+            case,
+            "torch counts no GPU, and CUDA_VISIBLE_DEVICES names a MIG device: it is gone, or torch cannot count it",
+            ("env.CUDA_VISIBLE_DEVICES", "torch.cuda_available"),
+            POSSIBLE,
+            None,
         )
     return _well(case, modes, split)
 
