@@ -148,7 +148,35 @@ def presence(case: Case) -> Presence:
         return Presence(NONE, "no NVIDIA display device among the machine's devices", (inventory,))
     if bus.is_absent and case.fact("driver.nvml_library").is_absent and not case.value("device.nodes", []):
         return Presence(NONE, "no PCI bus, no NVIDIA library and no NVIDIA device node", (inventory, "device.nodes"))
+    if in_report(case) and not _speaks_of_nvidia(case):
+        other = next((name for name in _OTHER_MACHINES if case.fact(name).is_known), None)
+        if other is not None:
+            return Presence(NONE, _OTHER_MACHINES[other], (other,))
     return Presence(UNCLEAR, bus.reason or "the machine's devices could not be listed", (inventory,))
+
+
+_OTHER_MACHINES = {
+    "symptom.apple_machine_named": "the report is about a machine of Apple's, which has no CUDA",
+    "symptom.other_gpu_named": "the report speaks of a GPU of another maker, and of none of NVIDIA's",
+}
+
+
+def _speaks_of_nvidia(case: Case) -> bool:
+    """Whether a report shows anything of a driver of NVIDIA's."""
+    if case.facts.under("driver") or case.fact("torch.cuda").is_known or case.fact("system.wsl").is_known:
+        return True
+    return bool(case.value("torch.cuda_available", False))
+
+
+def gpus_answer(case: Case) -> bool:
+    """Whether NVML was asked on the machine itself and every GPU answered it."""
+    numbers = gpu_numbers(case.facts)
+    return bool(
+        not in_report(case)
+        and numbers
+        and case.fact("driver.nvml_version").is_known
+        and all(case.value(f"gpu.{number}.lost") is False for number in numbers)
+    )
 
 
 def expected(case: Case) -> Presence:

@@ -22,6 +22,7 @@ References
 
 from __future__ import annotations
 
+from cudadoctor.derive.gpus import NONE, gpus_answer, presence
 from cudadoctor.derive.xids import XidEvent, worst_xid, xids
 from cudadoctor.rules.api import ERROR, INFO, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
@@ -50,6 +51,11 @@ def judge(case: Case) -> Outcome:
     if not found:
         if log.is_absent:
             return case.skipped("this system's kernel log tells of no Xids")
+        if not log.is_known and case.derived(presence).state == NONE:
+            return case.skipped("no NVIDIA GPU is here")
+        if not log.is_known and case.derived(gpus_answer):
+            # On many systems only root may read it; a grave Xid would show in other ways.
+            return case.skipped(f"the kernel log was not read ({log.reason}); the GPUs answer")
         if not log.is_known:
             return case.undecided(f"the kernel log was not read: {log.reason}", ("kernel.log_events",))
         return case.passed("the kernel log tells of no Xid", ("kernel.log_events",))

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from typing import Optional
 
+from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.xids import worst_xid
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Fix, Outcome, Remedy, Rule
@@ -54,6 +56,8 @@ def judge(case: Case) -> Outcome:
         return case.passed("no errors of a GPU's memory are known", (f"gpu.{told[0]}.ecc_uncorrected",))
     if not numbers and case.fact("gpu.count").is_known:
         return case.skipped("NVML shows no GPU")
+    if not numbers and not in_report(case) and case.derived(answer).state != YES:
+        return case.skipped("no driver answers that could be asked")
     return case.undecided("what ECC counted could not be read", ("gpu.0.ecc_mode", "gpu.0.ecc_uncorrected"))
 
 

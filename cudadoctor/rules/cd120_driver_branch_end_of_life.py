@@ -23,7 +23,7 @@ from __future__ import annotations
 from cudadoctor.derive.driver import numbering, version, version_fact
 from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.surroundings import in_container, in_report, on_jetson
-from cudadoctor.rules.api import INFO, MACHINE, WARNING, Case, Outcome, Rule
+from cudadoctor.rules.api import INFO, MACHINE, POSSIBLE, WARNING, Case, Outcome, Rule
 
 RULE = Rule(
     id="CD120",
@@ -70,6 +70,8 @@ def judge(case: Case) -> Outcome:
     return case.failed(
         f"driver {driver.get()} is of {branch.name}, which NVIDIA has maintained until {end}",
         (fact,),
+        # The date is certain, and that it does any harm here is not: what works goes on working.
+        certainty=POSSIBLE,
         data=data,
     )
 

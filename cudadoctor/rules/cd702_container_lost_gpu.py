@@ -69,6 +69,8 @@ def judge(case: Case) -> Outcome:
 def _quiet(case: Case) -> Outcome:
     if case.fact("driver.nvml_version").is_known or case.fact("driver.smi_version").is_known:
         return case.passed("the container has its GPU", ("driver.nvml_version",))
+    if case.fact("device.nodes").is_known and not nvidia_nodes(case):
+        return case.skipped("the container was given no GPU that it could have lost")
     if case.fact("driver.nvml_error").is_unknown and case.fact("driver.smi_failure").is_unknown:
         return case.undecided("neither NVML nor nvidia-smi was asked", ("driver.nvml_error", "driver.smi_failure"))
     return case.skipped("NVML has not failed with Unknown Error")

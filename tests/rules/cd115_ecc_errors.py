@@ -66,6 +66,7 @@ CASES = [
     ),
     passes("before the driver was loaded anew", xid(48).log("module-loaded", "NVRM: loading")),
     passes("a program's fault", xid(31)),
+    skips("no driver", linux().no_driver()),
     skips("no card", linux().no_gpu().set({"gpu.count": 0})),
     unknown_when("NVML may not be asked", a100().unknown("gpu.0.ecc_mode", "gpu.0.ecc_uncorrected")),
     unknown_when("a report about something else", REPORT),

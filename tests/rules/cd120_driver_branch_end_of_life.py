@@ -17,7 +17,7 @@ CASES = [
         linux().driver("535.183.01", "12.2"),
         says=["535.183.01", "R535", "2026-06"],
         severity="warning",
-        certainty="certain",
+        certainty="possible",
         blame="machine",
     ),
     fails("the last branch for this card", KEPLER.driver("470.256.02", "11.4"), says="last branch", severity="info"),

@@ -23,6 +23,7 @@ CASES = [
         fix="restart-container",
     ),
     skips("it never had one", container_without_gpu().driver_fails(999, "unknown-error", 255)),
+    skips("started without one", container_without_gpu()),
     skips("another failure", container().driver_fails(18, "mismatch", 18)),
     skips("apptainer makes no control group", container("apptainer").driver_fails(999, "unknown-error", 255)),
     fails(
