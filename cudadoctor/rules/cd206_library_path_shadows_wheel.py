@@ -34,7 +34,8 @@ RULE = Rule(
     title="LD_LIBRARY_PATH puts other CUDA libraries before torch's own",
     severity=WARNING,
     blame=ENVIRONMENT,
-    precedence=36,
+    # A library that cannot be loaded stops a program before anything else can go wrong in it.
+    precedence=3,
 )
 
 

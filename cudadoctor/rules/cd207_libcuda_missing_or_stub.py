@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.driver import NO, YES, answer
 from cudadoctor.derive.libcuda import first_libcuda
 from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, on_jetson
 from cudadoctor.derive.symptoms import Symptom, symptom
@@ -34,6 +34,7 @@ from cudadoctor.rules.api import (
     ERROR,
     LIKELY,
     MACHINE,
+    POSSIBLE,
     Case,
     Fix,
     Outcome,
@@ -147,13 +148,15 @@ def _by_the_text(case: Case) -> Outcome:
             "no libcuda.so.1 was found: whether there is a driver at all is not known", (missing.fact, *reply.evidence)
         )
     lost = symptom(case, "cuda_init_failed", "no_cuda_device")
-    if lost is not None and in_wsl(case) and reply.state == YES and not case.fact("env.CUDA_VISIBLE_DEVICES").value:
+    wsl = in_wsl(case) or symptom(case, "wsl_named") is not None
+    if lost is not None and wsl and reply.state != NO and not case.value("env.CUDA_VISIBLE_DEVICES"):
+        works = reply.state == YES or symptom(case, "smi_works") is not None
         return _reported(
             case,
             lost,
-            "nvidia-smi works in WSL and CUDA finds no GPU: another libcuda than Windows' (/usr/lib/wsl/lib) is found "
-            "first",
-            LIKELY,
+            f"{'nvidia-smi works in WSL, and ' if works else 'in WSL '}CUDA finds no GPU: another libcuda than "
+            "Windows' (/usr/lib/wsl/lib) is found first",
+            LIKELY if works else POSSIBLE,
             _list_libcuda(case, lost.fact),
         )
     return case.skipped("the text says nothing of a libcuda.so.1 that is missing")
@@ -192,7 +195,7 @@ def _without_stubs(case: Case, fact: str) -> Fix:
 
 def _list_libcuda(case: Case, fact: str) -> Fix:
     effect = {fact: None}
-    if in_wsl(case):
+    if in_wsl(case) or symptom(case, "wsl_named") is not None:
         text = (
             "In WSL the only right libcuda is Windows': export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH, and "
             "remove a Linux driver that was installed into WSL (dpkg -l | grep -E 'nvidia-driver|libnvidia-compute')."

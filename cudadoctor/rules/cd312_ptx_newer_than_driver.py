@@ -1,12 +1,14 @@
-"""The driver cannot compile this PTX
+"""PTX that the driver cannot compile, or compiles at every start
 
 What it checks
     Whether a program met error 222 ("the provided PTX was compiled with an unsupported toolchain"), and which CUDA made
-    the PTX and which one the driver serves.
+    the PTX and which one the driver serves; and whether one that takes minutes to start does so because the driver
+    compiles PTX and may not keep the result.
 
 Why it matters
     Within one CUDA major, ready machine code runs on every driver. PTX is the exception: the driver compiles it, and
-    takes none of a newer CUDA than its own, not even of a newer minor. torch.cuda.is_available() stays True.
+    takes none of a newer CUDA than its own, not even of a newer minor. torch.cuda.is_available() stays True. What it
+    has compiled it keeps in ~/.nv/ComputeCache, unless CUDA_CACHE_DISABLE, a size or a read-only home forbids it.
 
 How to fix
     Update the driver to the one of that CUDA; or take a build for the driver's CUDA, or one with machine code for this
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from cudadoctor.derive.coverage import coverage
 from cudadoctor.derive.driver import cuda_ceiling, numbering, version, version_fact
 from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.symptoms import Symptom, symptom
@@ -27,13 +30,13 @@ from cudadoctor.derive.toolkit import nvcc_of_a_build
 from cudadoctor.derive.wheel import CUDA, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Fix, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Fix, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
     id="CD312",
     name="ptx-newer-than-driver",
-    title="The driver cannot compile this PTX",
+    title="PTX that the driver cannot compile, or compiles at every start",
     severity=ERROR,
     blame=ENVIRONMENT,
     blocked_by=NO_ANSWERING_DRIVER,
@@ -64,6 +67,9 @@ def judge(case: Case) -> Outcome:
                 "the driver could not load a piece of GPU code, for a reason not known", (broken.fact,)
             )
         return _failed(case, broken, newer, LIKELY)
+    slow = _slow_start(case)
+    if slow is not None:
+        return slow
     if not makers or on_jetson(case):
         return case.skipped("nothing here makes PTX that is known")
     if not driver.is_known:
@@ -73,6 +79,48 @@ def judge(case: Case) -> Outcome:
             f"driver {driver.get()} compiles PTX of CUDA {makers[0].cuda}", (version_fact(case), *makers[0].evidence)
         )
     return case.skipped("the driver would not compile newer PTX, and nothing asked it to")
+
+
+_CACHE = ("CUDA_CACHE_DISABLE", "CUDA_CACHE_MAXSIZE", "CUDA_CACHE_PATH")
+
+
+def _slow_start(case: Case) -> Optional[Outcome]:
+    """A start that takes minutes, where PTX explains it: the cache's variables are set, or PTX is all there is."""
+    said = symptom(case, "slow_start")
+    off = str(case.value("env.CUDA_CACHE_DISABLE") or "0") not in ("", "0")
+    if said is None:
+        return None
+    named = [f"env.{name}" for name in _CACHE if case.fact(f"env.{name}").is_known]
+    by_ptx = [entry for entry in case.derived(coverage) if entry.answer == "likely"]
+    if not named and not by_ptx:
+        return None
+    if off:
+        why = "CUDA_CACHE_DISABLE forbids the driver to keep what it compiles"
+    elif by_ptx:
+        why = f"there is only PTX for the {by_ptx[0].gpu.label}"
+    else:
+        why = "the driver may not keep what it has compiled"
+    return case.failed(
+        f"each start takes minutes, as where the driver compiles PTX anew: {why}",
+        (said.fact, *named, *(by_ptx[0].gpu.facts if by_ptx else ())),
+        severity=WARNING,
+        certainty=LIKELY,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Let the driver keep what it compiles",
+                    "text": "In the shell that starts the program: export CUDA_CACHE_DISABLE=0 "
+                    "CUDA_CACHE_MAXSIZE=4294967296, and see that ~/.nv/ComputeCache (or CUDA_CACHE_PATH) can be "
+                    "written and outlives the start (in a container: a volume). A build with machine code for this "
+                    "GPU needs no cache.",
+                    "kind": "setting",
+                    "effect": {said.fact: None},
+                },
+            ),
+        ),
+        not_helping=("a faster disk or a newer driver: the time goes into compiling",),
+    )
 
 
 def _makers(case: Case) -> tuple[_Maker, ...]:

@@ -39,6 +39,7 @@ RULE = Rule(
 )
 
 _REPORTED = "symptom.cuda_out_of_memory"
+_EXPLAINED_BY = ("symptom.cudnn_version_differs", "symptom.library_symbol_missing", "symptom.jax_cudnn_outdated")
 _UNSURE = ("symptom.cublas_not_initialized", "symptom.cudnn_not_initialized")
 _VARIABLE = "PYTORCH_CUDA_ALLOC_CONF"
 # Other processes that hold less than this share of the card are a desktop and drivers' own needs.
@@ -66,7 +67,7 @@ def judge(case: Case) -> Outcome:
     if case.value("allocator.ooms", 0) > 0:
         return _by_table(case)
     for name in _UNSURE:
-        if case.fact(name).is_known:
+        if case.fact(name).is_known and not any(case.fact(other).is_known for other in _EXPLAINED_BY):
             return case.failed(
                 "a library of CUDA could not start: mostly because no GPU memory is left for it",
                 (name,),

@@ -140,6 +140,14 @@ CASES = [
         certainty="likely",
         fix="manual",
     ),
+    fails(
+        "a text: somebody speaks of WSL and says that nvidia-smi works",
+        report(linux(), "cuda_init_failed", NUMBA)
+        .unknown("driver.smi_version", "smi.gpus")
+        .set({"symptom.wsl_named": {"text": "WSL2"}, "symptom.smi_works": {"text": "nvidia-smi works"}}),
+        says="nvidia-smi works in WSL",
+        certainty="likely",
+    ),
     unknown_when(
         "a text: libcuda is missing, and whether there is a driver is not known",
         linux()

@@ -56,5 +56,21 @@ CASES = [
     fails("the words alone", report().set(SAID), certainty="likely", fix="manual"),
     fails("numba names the versions", report("550.120", "12.4").set(NUMBA), says="of version 8.7", certainty="certain"),
     fails("an image that is called invalid, with a newer toolkit", R550.set(INVALID), certainty="likely"),
+    fails(
+        "minutes at each start, and the cache is off",
+        report().set(
+            {
+                "symptom.slow_start": {"text": "around 3 minutes until the window appears every time"},
+                "env.CUDA_CACHE_DISABLE": "1",
+            }
+        ),
+        says="CUDA_CACHE_DISABLE forbids",
+        severity="warning",
+        certainty="likely",
+        fix="manual",
+    ),
+    skips(
+        "minutes at each start, and nothing that speaks of PTX", report().set({"symptom.slow_start": {"text": "..."}})
+    ),
     unknown_when("an image that is called invalid, and no more", report("550.54.14", "12.4").set(INVALID)),
 ]
