@@ -95,7 +95,7 @@ class Sections:
 
     @property
     def sysmem_fallback_driver(self) -> str:
-        """The first Windows driver that moves GPU memory into the machine's own where the card is full, "536.40"."""
+        """The first Windows driver that moves GPU memory into the machine's own where the card is full, "532.03"."""
         return str(self.raw("meta")["sysmem_fallback_driver"])
 
     def index_url(self, variant: str) -> str:

@@ -36,7 +36,7 @@ RULE = Rule(
     blame=MACHINE,
     chain=True,
     blocked_by=("CD501",),
-    follows_from=(*(rule for rule in NO_ANSWERING_DRIVER if rule not in ("CD106", "CD501")), "CD113"),
+    follows_from=(*(rule for rule in NO_ANSWERING_DRIVER if rule not in ("CD106", "CD501")), "CD113", "CD713"),
     precedence=29,
 )
 

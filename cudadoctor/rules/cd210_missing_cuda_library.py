@@ -33,7 +33,7 @@ RULE = Rule(
     title="A program does not find a CUDA library",
     severity=ERROR,
     blame=ENVIRONMENT,
-    follows_from=("CD309", "CD308"),
+    follows_from=("CD309", "CD308", "CD602"),
     precedence=34,
 )
 
@@ -165,7 +165,7 @@ def _wanted_cuda(case: Case, missing: list[NotFound]) -> Optional[int]:
 def _install(case: Case, missing: list[NotFound], effect: dict[str, Any]) -> tuple[Fix, ...]:
     first = missing[0]
     cuda = _wanted_cuda(case, missing)
-    if first.asked_by == "torch":
+    if first.asked_by == "torch" and case.derived(torch_build).kind == CUDA:
         return (Remedy("install-torch", {"effect": effect}),)
     framework = case.matrix.framework(first.asked_by) if first.asked_by else None
     if framework is not None and cuda is not None and "[" in framework.cuda.get(str(cuda), ""):

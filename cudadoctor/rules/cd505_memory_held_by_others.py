@@ -43,7 +43,7 @@ RULE = Rule(
     title="Other processes hold the GPU's memory",
     severity=ERROR,
     blame=ENVIRONMENT,
-    follows_from=("CD118",),
+    follows_from=("CD118", "CD614"),
     precedence=54,
 )
 

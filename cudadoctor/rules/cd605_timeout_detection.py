@@ -64,9 +64,11 @@ def judge(case: Case) -> Outcome:
             certainty=POSSIBLE,
         )
     shown = f"{delay.value} s" if delay.value is not None else f"{_DEFAULT} s, unless it was changed"
-    what = "Windows has reset the display driver" if reported == [_SYMPTOMS[1]] else "a kernel was ended for its time"
+    what = "a kernel was ended: it ran longer than Windows lets one run on a card with a display"
+    if reported == [_SYMPTOMS[1]] or "nvlddmkm" in str(case.value(reported[0]).get("text", "")):
+        what = "Windows has reset the display driver: something ran on the GPU for longer than Windows lets it"
     return case.failed(
-        f"{what}: it ran longer than Windows lets one run on a card with a display ({shown})",
+        f"{what} ({shown})",
         evidence,
         certainty=LIKELY,
         fixes=(Remedy("raise-tdr-delay", {"effect": dict.fromkeys(reported)}),),

@@ -63,7 +63,7 @@ def judge(case: Case) -> Outcome:
         return case.skipped("only Windows' driver falls back to the machine's memory")
     if not slow.is_known:
         return case.passed("nobody reports slow work")
-    if _has_it(case) is False:
+    if _has_it(case) is False and not named.is_known:
         return case.passed("this driver has no fallback to the machine's memory", ("driver.smi_version",))
     return _slow(case)
 
@@ -80,7 +80,7 @@ def _slow(case: Case) -> Outcome:
         certainty = LIKELY
     elif full is not None:
         return case.passed(f"the card's memory is {full:.0%} full: nothing had to be moved", evidence)
-    elif seconds >= _SLOW_STEP and _has_it(case):
+    elif (seconds >= _SLOW_STEP or case.fact("symptom.driver_updated").is_known) and _has_it(case):
         certainty = LIKELY
     elif seconds >= _SLOW_STEP:
         certainty = POSSIBLE

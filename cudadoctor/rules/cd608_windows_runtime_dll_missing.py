@@ -61,6 +61,7 @@ _SAYS = {
     "1114": "a DLL of torch fails when it starts: mostly the Visual C++ runtime is too old",
 }
 _RUNTIME_FILE = re.compile(r"\b(VCRUNTIME140(_1)?|MSVCP140(_\w{1,20})?|vcomp140)\.dll", re.IGNORECASE)
+_NUMBER = re.compile(r"\bWinError (\d{2,4})\b")
 _NOT_INSTALLED = re.compile(r"Visual C\+\+ Redistributable is not installed", re.IGNORECASE)
 _OF_CUDA = re.compile(r"\A(cu(dart|blas|dnn|fft|rand|solver|sparse|pti)|nv|caffe2_nvrtc|zlibwapi)", re.IGNORECASE)
 
@@ -117,8 +118,9 @@ def _reported(case: Case, reported: list[str]) -> Outcome:
             install,
             not_helping=("a newer GPU driver: the DLL is not of CUDA",),
         )
-    if _MISSING not in reported:
-        number = str(case.value(_WRONG, {}).get("number", ""))
+    numbers = [found for found in _NUMBER.findall(words) if found in _SAYS]
+    if _MISSING not in reported or numbers:
+        number = numbers[0] if numbers else str(case.value(_WRONG, {}).get("number", ""))
         shown = f" ({dll}, WinError {number})" if dll else f" (WinError {number})"
         return _failed(
             case,

@@ -33,7 +33,11 @@ RULE = Rule(
     precedence=20,
 )
 
-_FAILED, _STOPPED = "symptom.driver_install_failed", "symptom.driver_device_stopped"
+_FAILED, _ENDED, _STOPPED = (
+    "symptom.driver_install_failed",
+    "symptom.driver_installer_stopped",
+    "symptom.driver_device_stopped",
+)
 
 
 class Step(NamedTuple):
@@ -106,6 +110,8 @@ def judge(case: Case) -> Outcome:
         if system != "linux" and (system == "windows" or any(sign in lowered for sign in _OF_WINDOWS)):
             return _windows(case, lowered)
         return _linux(case, lowered)
+    if case.fact(_ENDED).is_known:
+        return _linux(case, "", _ENDED)
     if case.fact(_STOPPED).is_known:
         return case.failed(
             "Windows has stopped the card (Code 43): its driver reported a problem when it started",
@@ -140,7 +146,7 @@ def _windows(case: Case, text: str) -> Outcome:
     )
 
 
-def _linux(case: Case, text: str) -> Outcome:
+def _linux(case: Case, text: str, symptom: str = _FAILED) -> Outcome:
     step = next((step for step in _LINUX if step.sign in text), None)
     says = step.says if step is not None else "the driver's installer stopped with an error"
     cure = step.cure if step is not None else "/var/log/nvidia-installer.log names the step that failed."
@@ -154,13 +160,13 @@ def _linux(case: Case, text: str) -> Outcome:
                 "kind": "driver",
                 "id": "mend-driver-install",
                 "needs": ["root"],
-                "effect": {_FAILED: None},
+                "effect": {symptom: None},
             },
         ),
     )
     return case.failed(
         says,
-        (_FAILED,),
+        (symptom,),
         certainty=LIKELY,
         severity=WARNING if case.fact("driver.smi_version").is_known else ERROR,
         fixes=fixes,

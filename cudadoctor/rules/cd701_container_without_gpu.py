@@ -97,8 +97,9 @@ def _told(case: Case) -> Optional[Outcome]:
     """What engine, toolkit and programs said of it; None where they said nothing."""
     engine = str(case.value(_TOOLKIT, {}).get("text", "")).lower()
     if any(words in engine for words in _ENGINE):
-        message = "Docker knows no way to pass a GPU in: the NVIDIA Container Toolkit is missing, or Docker was not "
-        "told"
+        message = (
+            "Docker knows no way to pass a GPU in: the NVIDIA Container Toolkit is missing, or Docker was not told"
+        )
         return _host(case, message, _TOOLKIT, LIKELY)
     if case.fact(_CGROUP).is_known:
         message = "the NVIDIA Container Toolkit is too old for this system's control groups, or may not change them"
@@ -143,6 +144,10 @@ def _by_hook(case: Case, reason: str) -> Outcome:
     if "load library failed" in reason and works:
         message = "the toolkit finds no driver though the host has one: Docker runs apart (Docker Desktop, a snap)"
         return _host(case, message, _HOOK, LIKELY)
+    if in_wsl(case) and not works:
+        return case.undecided(
+            "the toolkit finds no driver in WSL: a Linux driver there, or an old WSL, does that", (_HOOK,)
+        )
     message = "the container toolkit could not pass the GPU in: the host's driver does not answer it"
     return _host(case, message, _HOOK, POSSIBLE)
 

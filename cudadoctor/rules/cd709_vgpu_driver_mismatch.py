@@ -63,8 +63,8 @@ def judge(case: Case) -> Outcome:
             return case.passed(f"guest and host are of one branch{numbers}", shown)
         # A host may serve guests of the release before it.
         certainty = LIKELY if ours > theirs or case.fact(_PLUGIN).is_known else POSSIBLE
-        which = "newer" if ours > theirs else "older"
-        return _failed(case, f"the guest's driver is of a {which} branch than the host's{numbers}", shown, certainty)
+        which = "a newer" if ours > theirs else "an older"
+        return _failed(case, f"the guest's driver is of {which} branch than the host's{numbers}", shown, certainty)
     profile = next((gpu.label for gpu in case.derived(gpus) if _PROFILE.search(gpu.label)), None)
     trouble = [name for name in _NO_CUDA if case.fact(name).is_known]
     if profile is not None and trouble:

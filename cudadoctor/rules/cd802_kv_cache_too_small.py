@@ -28,7 +28,7 @@ RULE = Rule(
     title="What is left beside the weights does not hold the KV cache",
     severity=ERROR,
     blame=ENVIRONMENT,
-    follows_from=("CD614", "CD607"),
+    follows_from=("CD614", "CD505", "CD607"),
     precedence=56,
 )
 

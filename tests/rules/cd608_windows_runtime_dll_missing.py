@@ -68,6 +68,11 @@ CASES = [
     fails(
         "a DLL that fails at its start", wrong("1114"), says="WinError 1114", certainty="likely", fix="install-package"
     ),
+    fails(
+        "the same line read as a DLL that is missing",
+        REPORT.set({"symptom.windows_dll_missing": {"text": "[WinError 1114] ...", "path": LIB + "c10.dll"}}),
+        says="fails when it starts",
+    ),
     fails("a function is missing", wrong("127", "nvfuser_codegen.dll"), says="mixed", certainty="possible"),
     fails("not for 64-bit Windows", wrong("193"), says="64-bit"),
     fails(

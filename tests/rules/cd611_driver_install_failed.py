@@ -63,6 +63,11 @@ CASES = [
         says="contradict",
     ),
     fails("CUDA's installer", failed("[ERROR]: Install of driver component failed."), says="CUDA installer"),
+    fails(
+        "its last words alone",
+        REPORT.set({"symptom.driver_installer_stopped": {"text": "ERROR: Installation has failed."}}),
+        says="stopped with an error",
+    ),
     fails("any other step", failed("ERROR: Installation has failed."), says="stopped with an error"),
     skips("nothing failed", linux()),
     skips("nor on Windows", windows()),

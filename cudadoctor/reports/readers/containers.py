@@ -85,7 +85,8 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             whole, end = _whole(text, hit, started.group(2))
             claims = list(_command(started, whole, hit))
             if claims:
-                yield Block("container's command", hit, end, tuple(claims), TYPED)
+                # Not TYPED: that is passed over where a program's output begins in the same line.
+                yield Block("container's command", hit, end, tuple(claims), LOG)
             continue
         if "capabilities: [gpu" in line.lower():
             yield Block("compose file", hit, hit, (Claim("container.gpus_requested", True, hit),), TYPED)

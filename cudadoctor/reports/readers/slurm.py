@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.reports.blocks import TYPED, Block, Claim
+from cudadoctor.reports.blocks import LOG, Block, Claim
 from cudadoctor.reports.text import Text
 
 TRIGGERS = ("#sbatch ", "srun ", "sbatch ", "salloc ", "submitted batch job", "slurmstepd")
@@ -48,4 +48,4 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         claims = [Claim("scheduler.kind", "slurm", seen[0])]
         if shown:
             claims.append(Claim("scheduler.gpus_requested", asked, shown[0]))
-        yield Block("Slurm", seen[0], seen[-1], tuple(claims), TYPED)
+        yield Block("Slurm", seen[0], seen[-1], tuple(claims), LOG)

@@ -82,7 +82,9 @@ def _claims(said: str, line: int) -> Iterator[Claim]:
         # Since torch 2.1 the text tells what is reserved beyond what is allocated; before, it told the sum.
         found["oom.reserved"] = found["oom.allocated"] + unallocated
     others = [size for size in map(_size, _OTHERS.findall(said)) if size is not None]
-    if others:
+    # Seen from a container, this process is listed by its number on the host, and is none of the others.
+    itself = sum(others) + found.get("oom.allocated", 0) > found.get("oom.total", 1 << 62)
+    if others and not itself:
         found["oom.others"] = sum(others)
     device = _DEVICE.search(said)
     if device:
