@@ -20,9 +20,6 @@ OPEN: frozenset[str] = frozenset(
         "abi-flashattn-1644",
         "abi-flashattn-853",
         "bnb-binary-487",
-        "cpu-replaced-textgen-7581",
-        "cpu-replaced-whisperx-983",
-        "cpu-uv-villa-1584",
         "drv-old-fooocus-1313",
         "drv-old-toolkit-new-pytorch-4546",
         "glibc-vllm-41103",
@@ -30,8 +27,6 @@ OPEN: frozenset[str] = frozenset(
         "py32-pytorch-47354",
         "sing-nonv-panda-150",
         "tvcpu-yolor-62350",
-        "tvpair-sdnext-3531",
-        "xf-cpu-982",
     }
 )
 
