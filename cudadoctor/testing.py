@@ -318,6 +318,10 @@ class Machine:
         event = {"kind": kind, "text": text or kind, "bus_id": bus_id, "seconds": 5.0, "values": values}
         return self.set({"kernel.log_events": [*self.facts.value("kernel.log_events", []), event]})
 
+    def says(self, symptom: str, text: str, **captures: str) -> Machine:
+        """A program's words, as `compat/messages.toml` names them."""
+        return self.set({f"symptom.{symptom}": {"text": text, **captures}})
+
     # -- surroundings -------------------------------------------------------------------------------------------
 
     def job(self, kind: str = "slurm", gpus: Optional[int] = None) -> Machine:
@@ -572,6 +576,12 @@ def linux() -> Machine:
         .torch("2.14.1+cu130", sass=["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"])
         .package("torchvision", "0.29.1+cu130", built_for_cuda="13.0", requires=["torch>=2.14"])
     )
+
+
+def report(system: Optional[str] = None) -> Machine:
+    """What somebody pasted: nothing is known but what the methods add. `system`: the system that the text shows."""
+    told = Machine(Facts()).set({"examination.kind": "report"})
+    return told if system is None else told.set({"system.os": system})
 
 
 def windows() -> Machine:

@@ -69,6 +69,8 @@ EVENTS = [
         "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x40:2477)",
         (log.INIT_FAILED, "0000:01:00.0", {"codes": "0x62:0x40:2477"}),
     ),
+    ("NVRM: kgspInitRm_IMPL: cannot bootstrap riscv/gsp: 0xffff", (log.INIT_FAILED, None, {"gsp": "yes"})),
+    ("NVRM: RmInitAdapter: Cannot initialize GSP firmware RM", (log.INIT_FAILED, None, {"gsp": "yes"})),
     ("NVRM: RmInitAdapter failed! (0x30:0xffff:660)", (log.INIT_FAILED, None, {"codes": "0x30:0xffff:660"})),
     ("NVRM: rm_init_adapter(0) failed", (log.INIT_FAILED, None, {})),
     (

@@ -10,6 +10,7 @@ from cudadoctor.testing import (
     linux,
     passes,
     pci_card,
+    report,
     skips,
     unknown_when,
     windows,
@@ -76,4 +77,22 @@ CASES = [
     passes("a Jetson needs neither NVML nor nvidia-smi", jetson()),
     skips("a container on a Jetson, without its GPU", jetson().set({"system.container": "docker", "device.nodes": []})),
     passes("Docker Desktop: a container in WSL2", container().set({"system.wsl": 2})),
+    fails(
+        "a report: the shell knows no nvidia-smi, and the bus has a card",
+        report("linux")
+        .says("smi_not_found", "nvidia-smi: command not found")
+        .set({"pci.gpus": [pci_card("0000:01:00.0", "2684", None)]}),
+        says="nvidia-smi is not found",
+        certainty="likely",
+        fix="install-driver",
+    ),
+    fails("a report: the shell's word alone", report("linux").says("smi_not_found", "not found"), certainty="possible"),
+    fails(
+        "a report from Windows",
+        report("windows").says("smi_not_found", "'nvidia-smi' is not recognized"),
+        fix="install-windows-driver",
+    ),
+    skips("a report from a container", report().says("smi_not_found", "not found").set({"system.container": "docker"})),
+    skips("a report: torch sees the GPU", report().says("smi_not_found", "?").set({"torch.cuda_available": True})),
+    unknown_when("a report about torch", report("linux").set({"torch.version": "2.6.0"})),
 ]

@@ -10,6 +10,7 @@ from cudadoctor.testing import (
     linux,
     passes,
     pci_card,
+    report,
     skips,
     unknown_when,
     windows,
@@ -88,4 +89,16 @@ CASES = [
     skips("WSL", wsl().no_driver()),
     skips("Windows", windows().no_driver()),
     skips("the card is lent to a virtual machine", held_by("vfio-pci", linux().no_driver()).set({"procfs.gpus": GONE})),
+    fails(
+        "a report: lsmod shows it",
+        report().set({"kernel.modules": ["nouveau", "mxm_wmi"]}),
+        certainty="likely",
+        fix="blacklist-nouveau",
+    ),
+    fails(
+        "a report: the kernel log's words, and lsmod",
+        report().log("device-taken", "NVRM: ...", drivers="nouveau, rivafb").set({"kernel.modules": ["nouveau"]}),
+        certainty="certain",
+    ),
+    unknown_when("a report that shows neither", report("linux").says("smi_no_driver", "has failed")),
 ]

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import Machine, container_without_gpu, fails, linux, passes, skips, unknown_when, windows, wsl
+from cudadoctor.testing import (
+    Machine,
+    container_without_gpu,
+    fails,
+    linux,
+    passes,
+    report,
+    skips,
+    unknown_when,
+    windows,
+    wsl,
+)
 
 RULE = "CD103"
 
@@ -89,4 +100,30 @@ CASES = [
     skips("Windows", windows()),
     unknown_when("nobody could look into /lib/modules", UPDATED.unknown("kernel.nvidia_module_files")),
     unknown_when("the running kernel is not known", UPDATED.unknown("system.kernel_release")),
+    fails(
+        "a report: DKMS has built it for another kernel",
+        report("linux")
+        .says("smi_no_driver", "NVIDIA-SMI has failed")
+        .set(
+            {
+                "system.kernel_release": RUNNING,
+                "kernel.dkms": [{"version": "550.120", "kernel": BEFORE, "arch": "x86_64", "status": "installed"}],
+            }
+        ),
+        says=[RUNNING, BEFORE],
+        certainty="likely",
+        fix="build-module",
+    ),
+    fails(
+        "a report: modprobe finds none",
+        report().says("module_not_found", "modprobe: FATAL: Module nvidia not found", kernel=RUNNING),
+        says=RUNNING,
+        certainty="likely",
+    ),
+    fails(
+        "a report: building it failed", report().says("module_build_failed", "Bad return status"), certainty="certain"
+    ),
+    unknown_when(
+        "a report: the driver does not answer, and no more", report("linux").says("smi_no_driver", "has failed")
+    ),
 ]

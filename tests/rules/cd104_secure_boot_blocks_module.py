@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import GONE, container_without_gpu, fails, linux, passes, skips, unknown_when, windows
+from cudadoctor.testing import GONE, container_without_gpu, fails, linux, passes, report, skips, unknown_when, windows
 
 RULE = "CD104"
 
@@ -62,4 +62,12 @@ CASES = [
     skips("Windows checks its drivers itself", windows()),
     unknown_when("nobody could ask the firmware", UNREADABLE.unknown("kernel.secure_boot")),
     unknown_when("nobody could look for modules", UNREADABLE.unknown("kernel.nvidia_module_files")),
+    fails(
+        "a report: modprobe's own words",
+        report().says("module_key_rejected", "could not insert 'nvidia': Key was rejected by service"),
+        certainty="certain",
+        fix="enroll-mok",
+    ),
+    fails("a report: the blue screen was passed over", report().says("mok_not_enrolled", "MOK"), certainty="possible"),
+    unknown_when("a report: Secure Boot is on, and no more", report("linux").set({"kernel.secure_boot": True})),
 ]

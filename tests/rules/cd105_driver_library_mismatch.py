@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import Machine, container, fails, jetson, linux, passes, skips, unknown_when, windows, wsl
+from cudadoctor.testing import (
+    Machine,
+    container,
+    fails,
+    jetson,
+    linux,
+    passes,
+    report,
+    skips,
+    unknown_when,
+    windows,
+    wsl,
+)
 
 RULE = "CD105"
 
@@ -86,4 +98,29 @@ CASES = [
         "nobody could look for the module",
         SILENT.unknown("driver.module_loaded", "driver.module_version", "driver.procfs_version"),
     ),
+    fails("a report: nvidia-smi's words", report().says("nvml_mismatch", "Driver/library version mismatch")),
+    fails(
+        "a report: TensorFlow names both versions",
+        report().says("tensorflow_dso_mismatch", "does not match", kernel="510.47.3", library="510.60.2"),
+        says=["510.47.3", "510.60.2"],
+        certainty="certain",
+        fix="reload-module",
+    ),
+    fails(
+        "a report: the packages tell that the update was cut short",
+        report("linux")
+        .says("nvml_mismatch", "Driver/library version mismatch")
+        .set(
+            {
+                "driver.procfs_version": "520.56.06",
+                "driver.packages": [
+                    {"name": "nvidia-kernel-dkms", "version": "520.56.06-2"},
+                    {"name": "libnvidia-ml1", "version": "525.85.12-1"},
+                ],
+            }
+        ),
+        says=["520.56.06", "525.85.12", "the old one"],
+        fix="manual",
+    ),
+    unknown_when("a report about something else", report("linux")),
 ]

@@ -11,6 +11,7 @@ from cudadoctor.testing import (
     jetson,
     linux,
     passes,
+    report,
     skips,
     unknown_when,
     windows,
@@ -124,4 +125,11 @@ CASES = [
         "a container on a Jetson, without its GPU",
         jetson().set({"system.container": "docker", "device.nodes": []}),
     ),
+    fails(
+        "a report: nvidia-smi fails, and no more is told",
+        report().set({"driver.smi_failure": "no-driver", "driver.smi_failure_text": "NVIDIA-SMI has failed"}),
+        certainty="likely",
+    ),
+    skips("a report: the failure names its own cause", report().set({"driver.smi_failure": "mismatch"}), says="CD105"),
+    unknown_when("a report without nvidia-smi", report("linux")),
 ]

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import container, fails, jetson, linux, passes, pci_card, skips, unknown_when, windows, wsl
+from cudadoctor.testing import (
+    container,
+    fails,
+    jetson,
+    linux,
+    passes,
+    pci_card,
+    report,
+    skips,
+    unknown_when,
+    windows,
+    wsl,
+)
 
 RULE = "CD107"
 
@@ -88,4 +100,12 @@ CASES = [
         NONE_FOUND.unknown("driver.nvml_version", "driver.module_version", "driver.procfs_version"),
     ),
     unknown_when("a branch of tomorrow", linux().driver("999.10", "19.0").no_devices()),
+    fails(
+        "a report: the kernel log names the last branch",
+        report().log("needs-legacy-driver", "NVRM: ...", branch="470"),
+        says="R470",
+        certainty="certain",
+        severity="error",
+    ),
+    skips("a report about torch", report("linux")),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import container, fails, linux, passes, pci_card, skips, unknown_when, windows, wsl
+from cudadoctor.testing import container, fails, linux, passes, pci_card, report, skips, unknown_when, windows, wsl
 
 RULE = "CD108"
 
@@ -63,4 +63,19 @@ CASES = [
     skips("Windows has one", windows()),
     skips("WSL has none", wsl()),
     unknown_when("the flavour is not known", PASCAL.unknown("driver.module_flavour")),
+    fails(
+        "a report: the kernel log asks for the open one",
+        report().log("needs-open-module", "NVRM: ... requires use of the NVIDIA open kernel modules"),
+        certainty="certain",
+        fix="install-open-kernel-module",
+    ),
+    fails(
+        "a report: the open one does not start the card's processor",
+        report()
+        .log("init-failed", "NVRM: cannot bootstrap riscv/gsp", gsp="yes")
+        .set({"driver.module_flavour": "open"}),
+        certainty="likely",
+        fix="install-proprietary-kernel-module",
+    ),
+    skips("a report about torch", report("linux")),
 ]

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import container, fails, jetson, linux, passes, pci_card, skips, unknown_when, windows, wsl
+from cudadoctor.testing import (
+    container,
+    fails,
+    jetson,
+    linux,
+    passes,
+    pci_card,
+    report,
+    skips,
+    unknown_when,
+    windows,
+    wsl,
+)
 
 RULE = "CD109"
 
@@ -81,4 +93,18 @@ CASES = [
             "driver.smi_failure",
         ),
     ),
+    fails(
+        "a report: No devices were found",
+        report().says("no_devices_found", "No devices were found"),
+        certainty="likely",
+        fix="manual",
+    ),
+    fails(
+        "a report: the kernel log tells",
+        report().log("init-failed", "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x26:0x56:1482)", "0000:01:00.0"),
+        certainty="certain",
+    ),
+    fails("a report: a probe failed", report().log("init-failed", "nvidia: probe of 0000:01:00.0"), certainty="likely"),
+    fails("a report: Xid 119", report().log("xid", "NVRM: Xid", number="119"), says="GSP", certainty="likely"),
+    unknown_when("a report about torch", report("linux")),
 ]

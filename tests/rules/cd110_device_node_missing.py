@@ -11,6 +11,7 @@ from cudadoctor.testing import (
     linux,
     passes,
     pci_card,
+    report,
     skips,
     unknown_when,
     windows,
@@ -90,4 +91,16 @@ CASES = [
         "nobody knows of the module",
         linux().driver_fails(9, "no-driver", 9).set(NO_NODES).unknown("driver.module_loaded"),
     ),
+    fails(
+        "a report: a container without nvidia-uvm, in which CUDA fails",
+        report().set({"device.nodes": device_nodes("/dev/nvidia0", "/dev/nvidiactl"), "torch.cuda_available": False}),
+        says="/dev/nvidia-uvm",
+        certainty="likely",
+        fix="manual",
+    ),
+    passes(
+        "a report: nobody says that CUDA fails",
+        report().set({"device.nodes": device_nodes("/dev/nvidia0", "/dev/nvidiactl")}),
+    ),
+    unknown_when("a report: half a listing", report().set({"device.nodes": device_nodes("/dev/nvidia0")})),
 ]

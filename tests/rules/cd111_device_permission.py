@@ -9,6 +9,7 @@ from cudadoctor.testing import (
     jetson,
     linux,
     passes,
+    report,
     skips,
     unknown_when,
     windows,
@@ -102,4 +103,8 @@ CASES = [
     skips("no card", linux().no_gpu()),
     skips("Windows", windows()),
     unknown_when("/dev could not be listed", linux().driver_fails(9, "no-driver", 9).unknown("device.nodes")),
+    fails(
+        "a report: NVML's words", report().says("nvml_no_permission", "Insufficient Permissions"), certainty="likely"
+    ),
+    unknown_when("a report about torch", report("linux")),
 ]

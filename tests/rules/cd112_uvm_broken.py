@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import Machine, container, fails, linux, skips, unknown_when, windows
+from cudadoctor.testing import Machine, container, fails, linux, report, skips, unknown_when, windows
 
 RULE = "CD112"
 
@@ -35,6 +35,24 @@ CASES = [
         "a traceback alone",
         reported(linux().only("system.os")),
     ),
+    fails(
+        "a report: it woke from sleep",
+        report().says("cuda_unknown_error", "CUDA unknown error").says("machine_slept", "after suspend"),
+        certainty="likely",
+        fix="load-uvm",
+    ),
+    fails(
+        "a report: the driver answers, and nothing speaks of a suspend",
+        report().says("cuda_unknown_error", "CUDA unknown error").set({"driver.smi_version": "535.104.05"}),
+        certainty="possible",
+    ),
+    fails(
+        "a report: the option that helps is named",
+        report().says("uvm_broken", "options nvidia_uvm uvm_disable_hmm=1").says("no_cuda_device", "no CUDA devices"),
+        says="HMM",
+        fix="disable-uvm-hmm",
+    ),
+    skips("a report from Windows", report("windows").says("cuda_unknown_error", "CUDA unknown error")),
 ]
 
 # It answers to what a program reported; where nothing was reported there is nothing to praise.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import Machine, fails, linux, passes, skips, unknown_when
+from cudadoctor.testing import Machine, fails, linux, passes, report, skips, unknown_when
 
 RULE = "CD113"
 
@@ -37,4 +37,18 @@ CASES = [
     ),
     skips("no driver that could lose one", linux().no_driver()),
     unknown_when("nobody asked the driver", linux().only("system.os", "pci.gpus")),
+    fails(
+        "a report: Xid 79",
+        report().log("xid", "NVRM: Xid", "0000:21:00.0", number="79"),
+        says="Xid 79",
+        certainty="likely",
+    ),
+    fails(
+        "a report: nvidia-smi gets no answer of one",
+        report().says("device_handle_unknown", "Unable to determine the device handle", gpu="0000:0B:00.0"),
+        says="0000:0B:00.0",
+        certainty="likely",
+    ),
+    fails("a report: a message", report().says("gpu_lost", "GPU is lost"), certainty="likely"),
+    unknown_when("a report about torch", report("linux")),
 ]
