@@ -15,6 +15,7 @@ from cudadoctor.plan.index import ON_TORCHS_INDEX, Index
 from cudadoctor.plan.plan import CONDA, UV
 from cudadoctor.plan.recipe import COMPILED
 from cudadoctor.plan.remedies import driver, room, undo
+from cudadoctor.plan.remedies.by_gpu import commands_by_gpu
 from cudadoctor.plan.remedies.conda import by_conda
 from cudadoctor.plan.remedies.installer import install, installer, uninstall_argv
 from cudadoctor.plan.remedies.packages import uninstall_package
@@ -310,6 +311,9 @@ def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
                 draft(BY_HAND, "no-torch-build", "Which torch serves this is not known", "manual", instructions=text)
             ]
         text = f"{what[0].upper()}{what[1:]}: name it, as in `cudadoctor fix --print --gpu NAME`."
+        choices = [] if gpus else commands_by_gpu(context, context.need())
+        if choices:
+            text = "\n".join([f"{what[0].upper()}{what[1:]}, so choose:", *choices])
         return [draft(BY_HAND, "name-the-gpu", "Say which GPU the build is for", "manual", instructions=text)]
     if resolution.split:
         return one_environment_each(context, resolution.split)
