@@ -384,6 +384,7 @@ CATALOGUE: dict[str, FactSpec] = {
     "allocator.ooms": FactSpec("int", "how often memory did not suffice"),
     "scheduler.gpus_requested": FactSpec("bool", "the job script or command that a report shows asks for GPUs"),
     "container.image": FactSpec("str", "container image that a report names, as nvidia/cuda:12.8.0-base-ubuntu22.04"),
+    "container.engine": FactSpec("str", "engine whose command a report shows: docker, podman, nerdctl or apptainer"),
     "container.gpus_requested": FactSpec("bool", "the command that started the container asks for GPUs"),
     "container.host_ipc": FactSpec("bool", "it shares the host's /dev/shm"),
     "container.shm_size": FactSpec("int", "size of /dev/shm that it asks for", "bytes"),

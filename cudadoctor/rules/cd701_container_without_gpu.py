@@ -213,12 +213,19 @@ def _failed(case: Case, message: str, evidence: tuple[str, ...], certainty: str)
         message,
         evidence,
         certainty=certainty,
-        fixes=(Remedy("run-container-with-gpu", {"effect": _effect(case)}),),
+        fixes=(Remedy("run-container-with-gpu", {"runtime": _runtime(case), "effect": _effect(case)}),),
         not_helping=(
             "installing a driver inside the container: it uses the host's",
             "another torch build: what torch says of the driver is misleading here",
         ),
     )
+
+
+def _runtime(case: Case) -> str:
+    """The engine, where a report names one; empty: that of this container."""
+    if case.fact(_NV).is_known:
+        return "apptainer"
+    return str(case.value("container.engine", ""))
 
 
 def _effect(case: Case) -> dict[str, object]:

@@ -108,6 +108,12 @@ def _whole(text: Text, first: int, command: str) -> tuple[str, int]:
     return " ".join(parts), last
 
 
+def _engine(started: re.Match[str]) -> str:
+    if started.re is _SINGULARITY:
+        return "apptainer"
+    return next((name for name in ("podman", "nerdctl") if started.group(0).startswith(name)), "docker")
+
+
 def _command(started: re.Match[str], command: str, line: int) -> Iterator[Claim]:
     if _PLACEHOLDERS.search(command):
         return
@@ -149,6 +155,7 @@ def _command(started: re.Match[str], command: str, line: int) -> Iterator[Claim]
     if asked or _GPU_IMAGE.search(image) or started.re is _SINGULARITY:
         yield Claim("container.image", found.group(1), line)
         yield Claim("container.gpus_requested", asked, line)
+        yield Claim("container.engine", _engine(started), line)
         if options.get("--ipc") == "host":
             yield Claim("container.host_ipc", True, line)
         size = options.get("--shm-size", "")
