@@ -95,3 +95,30 @@ def torch_with_cudnn(case: Case, major: int) -> tuple[Optional[str], Optional[st
         if release is not None and _first_number(release.nvidia.get("cudnn", "")) == major:
             fitting.append(version)
     return (fitting[-1], fitting[0]) if fitting else (None, None)
+
+
+# Extensions of torch that the matrix has no row for.
+_MORE_EXTENSIONS = ("mmcv", "mmcv-full", "detectron2", "apex", "pytorch3d", "dgl", "torch-geometric")
+
+
+class BuiltForCuda(NamedTuple):
+    """An extension of torch that looks for the CUDA runtime of a major that torch has not loaded."""
+
+    missing: NotFound
+    cuda: str
+
+
+def extension_of_another_cuda(case: Case) -> Optional[BuiltForCuda]:
+    """An extension whose CUDA runtime was not found. It is loaded after torch, which has loaded its own: so the one
+    that is missing is of another major."""
+    for entry in case.derived(not_found):
+        name = entry.asked_by
+        if name is None or entry.component != "CUDA runtime" or entry.major is None:
+            continue
+        framework = case.matrix.framework(name)
+        tied = framework is not None and framework.torch != "none"
+        build = case.derived(torch_build)
+        same = build.cuda is not None and build.cuda.partition(".")[0] == str(entry.major)
+        if (tied or name in _MORE_EXTENSIONS or name.startswith("torch-")) and not same:
+            return BuiltForCuda(entry, str(entry.major))
+    return None

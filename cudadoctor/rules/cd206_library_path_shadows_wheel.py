@@ -146,9 +146,12 @@ def _by_the_text(case: Case) -> Outcome:
         return case.skipped("LD_LIBRARY_PATH names no folder with CUDA libraries")
     # conda's own CUDA libraries beside torch's are the likelier cause where they are there.
     conda = case.value("package.cudatoolkit.version") or case.value("package.cuda-cudart.version")
+    named = "LD_LIBRARY_PATH" in said.text
     return _failed_by_text(
         case,
-        f"another release of {stem} is found before the one that belongs here, mostly by LD_LIBRARY_PATH",
+        f"LD_LIBRARY_PATH leads to another {stem} than torch's own"
+        if named
+        else f"another release of {stem} is found before the one that belongs here, mostly by LD_LIBRARY_PATH",
         (said.fact,),
         POSSIBLE if conda else LIKELY,
         [],

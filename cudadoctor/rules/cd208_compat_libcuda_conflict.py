@@ -105,7 +105,7 @@ def _by_the_text(case: Case) -> Outcome:
     if said is None:
         return case.skipped("no error speaks of another libcuda than the driver's")
     driver = case.derived(version)
-    shown = f" {driver.get()}" if driver.is_known else ""
+    shown = f"driver {driver.get()}" if driver.is_known else "the driver"
     evidence: tuple[str, ...] = (said.fact, version_fact(case)) if driver.is_known else (said.fact,)
     raised = _raised(case)
     why = ""
@@ -119,13 +119,13 @@ def _by_the_text(case: Case) -> Outcome:
     consumer = case.derived(geforce)
     if refused is not None:
         card = f"the {consumer[0].label.replace('NVIDIA ', '')}" if consumer else "this GPU or driver"
-        message = f"a forward-compatibility libcuda is loaded, which {card} may not use with driver{shown}: error 804"
+        message = f"a forward-compatibility libcuda is loaded, which {card} may not use with {shown}: error 804"
         if consumer:
             evidence = (*evidence, *consumer[0].facts)
     elif in_wsl(case):
-        message = f"another libcuda than that of Windows' driver{shown} is loaded in WSL: error 803"
+        message = "another libcuda than that of Windows' driver is loaded in WSL: error 803"
     else:
-        message = f"a libcuda of another release than driver{shown} is loaded, as images bring it: error 803"
+        message = f"a libcuda of another release than {shown} is loaded, as images bring it: error 803"
     image = "the image" if contained or raised is not None else "the image or machine"
     effect: dict[str, Any] = {said.fact: None}
     text = (

@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from typing import Any, Optional
 
+from cudadoctor.derive.libraries import not_found
 from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.derive.wheel import CUDA, required_packages, torch_build
 from cudadoctor.matrix import numbers
@@ -58,6 +59,8 @@ def judge(case: Case) -> Outcome:
     if said is not None:
         return _versions_differ(case, said)
     installed = [name for name in _PACKAGES if case.fact(f"package.{name}.version").is_known]
+    if any(entry.component == "cuDNN" for entry in case.derived(not_found)):
+        return case.skipped("cuDNN was not found at all, which is another matter")
     symbol = symptom(case, "library_symbol_missing")
     if symbol is not None and "cudnn" in (symbol.get("symbol") + symbol.get("file") + symbol.text).lower():
         return _failed(

@@ -221,6 +221,11 @@ def _by_hand(case: Case, entry: NotFound, cuda: Optional[int], effect: dict[str,
     packages = library.packages if library is not None else ()
     if packages:
         text = f"{entry.soname} is in {', '.join(packages)}: take the one of the CUDA that the program was built for."
+        first, last = (
+            torch_with_cudnn(case, entry.major) if entry.component == "cuDNN" and entry.major else (None, None)
+        )
+        if first is not None:
+            text += f" torch {first} to {last} bring cuDNN {entry.major} themselves."
     else:
         number = entry.number or "an old release"
         text = (

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from cudadoctor.derive.libraries import BuiltForCuda, extension_of_another_cuda
 from cudadoctor.derive.wheel import CPU, CUDA, required_torch, torch_build
 from cudadoctor.matrix import COMPANIONS, numbers
 from cudadoctor.model.pattern import pattern
@@ -43,6 +44,9 @@ _NOT_EXTENSIONS = ("torch", *COMPANIONS, "triton")
 
 def judge(case: Case) -> Outcome:
     build = case.derived(torch_build)
+    other = case.derived(extension_of_another_cuda)
+    if other is not None:
+        return _of_another_cuda(case, other)
     if build.kind not in (CUDA, CPU) or build.release is None:
         return case.skipped("torch is not installed, or its version is not known")
     stated = {
@@ -82,6 +86,25 @@ def judge(case: Case) -> Outcome:
         )
     facts = tuple(f"package.{name}.built_for_torch" for name in names)
     return case.passed(f"{', '.join(names)} fit torch {build.version}", facts)
+
+
+def _of_another_cuda(case: Case, other: BuiltForCuda) -> Outcome:
+    """The extension looks for the runtime of another CUDA than torch's, and says so."""
+    name = str(other.missing.asked_by)
+    build = case.derived(torch_build)
+    here = f", and torch {build.version} brings CUDA {build.cuda}" if build.cuda is not None else ", and torch was not"
+    release = build.release or "that is installed"
+    return case.failed(
+        f"{name} was built for CUDA {other.cuda}: it looks for {other.missing.soname}{here}",
+        (other.missing.fact, "torch.cuda") if build.cuda is not None else (other.missing.fact,),
+        certainty=CERTAIN if build.cuda is not None else LIKELY,
+        data={"package": name, "built_for_cuda": other.cuda},
+        fixes=(_rebuild(name, release, {"libraries.not_found": [], other.missing.fact: None}),),
+        not_helping=(
+            "another driver or CUDA toolkit: the extension and torch would still use two CUDA runtimes",
+            "a symbolic link under the other number: the number stands for what is inside",
+        ),
+    )
 
 
 # In the versions of flash-attn's and others' ready wheels: 2.5.5+cu118torch2.2cxx11abiTRUE.

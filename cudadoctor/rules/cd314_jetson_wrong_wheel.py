@@ -52,6 +52,10 @@ def judge(case: Case) -> Outcome:
     shown = _sign(case)
     if build.kind == MISSING:
         return case.skipped("torch is not installed")
+    if case.fact("torch.cuda").is_unknown and not build.is_own_build:
+        told = _by_version(case, shown)
+        if told is not None:
+            return told
     if build.kind == UNCLEAR:
         return case.undecided("cannot tell which build of torch this Jetson has", ("torch.version", *shown))
     evidence = ("torch.version", "torch.cuda", *shown)
@@ -78,6 +82,26 @@ def judge(case: Case) -> Outcome:
         case,
         f"torch {build.version} is a wheel for ARM servers, and not of NVIDIA's for this Jetson"
         + (": it finds no GPU that it can use" if fails else ""),
+        evidence,
+        LIKELY if fails else POSSIBLE,
+        None if fails else WARNING,
+    )
+
+
+def _by_version(case: Case, shown: tuple[str, ...]) -> Optional[Outcome]:
+    """A text that tells torch's version alone: what pip's default index gives an ARM machine in that version."""
+    version = str(case.value("torch.version") or "")
+    release = case.matrix.torch_release(version) if version and "+" not in version else None
+    if release is None or case.value("torch.cuda_available"):
+        return None
+    evidence = ("torch.version", *shown)
+    fails = case.value("torch.cuda_available") is False
+    if fails:
+        evidence = (*evidence, "torch.cuda_available")
+    what = "a build without CUDA" if release.default.get("linux-aarch64") == CPU else "a build for ARM servers"
+    return _failed(
+        case,
+        f"torch {version} is, of pip's default index, {what}" + (": it finds no GPU of a Jetson" if fails else ""),
         evidence,
         LIKELY if fails else POSSIBLE,
         None if fails else WARNING,

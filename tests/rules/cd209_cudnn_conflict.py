@@ -85,4 +85,10 @@ CASES = [
         says="for want of GPU memory",
     ),
     skips("a missing symbol of another library", report("library_symbol_missing", "...", symbol="ncclCommRegister")),
+    skips(
+        "cuDNN is not there at all",
+        report("library_symbol_missing", "Cannot load symbol cudnnCreateTensorDescriptor", symbol="cudnnCreate").set(
+            {"libraries.not_found": [{"soname": "cudnn_ops64_9.dll", "asked_by": None, "text": "Could not locate"}]}
+        ),
+    ),
 ]

@@ -13,6 +13,12 @@ SYMBOL = {
     }
 }
 
+CUDART_11 = {
+    "soname": "libcudart.so.11.0",
+    "asked_by": "flash-attn",
+    "text": "ImportError: libcudart.so.11.0: cannot open shared object file",
+}
+
 CASES = [
     passes(
         "xformers for this torch",
@@ -88,5 +94,18 @@ CASES = [
     unknown_when(
         "an extension that does not say",
         T26.package("flash-attn", "2.7.4").unknown("package.flash-attn.built_for_torch"),
+    ),
+    fails(
+        "its CUDA runtime is not found, because torch has loaded another",
+        T26.set({"libraries.not_found": [CUDART_11]}),
+        says="flash-attn was built for CUDA 11: it looks for libcudart.so.11.0, and torch 2.6.0+cu124 brings CUDA 12.4",
+        certainty="certain",
+        fix="manual",
+    ),
+    fails(
+        "the same in a text that does not tell torch's version",
+        linux().only().set({"examination.kind": "report", "libraries.not_found": [CUDART_11]}),
+        says="flash-attn was built for CUDA 11",
+        certainty="likely",
     ),
 ]

@@ -60,5 +60,12 @@ CASES = [
     fails(
         "a wheel for servers, and no error", jetson().torch("2.9.1+cu126", sass=["sm_80", "sm_90"]), severity="warning"
     ),
+    fails(
+        "a text that tells the version alone, and that CUDA is not available",
+        report("2.5.1").unknown("torch.cuda").set({"torch.cuda_available": False}),
+        says="torch 2.5.1 is, of pip's default index, a build without CUDA: it finds no GPU of a Jetson",
+        severity="error",
+        certainty="likely",
+    ),
     unknown_when("which torch is not known", jetson().unknown("torch.version")),
 ]
