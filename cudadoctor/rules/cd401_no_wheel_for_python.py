@@ -17,8 +17,11 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
 from cudadoctor.matrix import numbers
+from cudadoctor.model.pattern import pattern
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -40,11 +43,17 @@ def judge(case: Case) -> Outcome:
     platform = case.derived(platform_key)
     if version.is_absent:
         return case.skipped("no Python environment to install into")
+    said = next((name for name in _PIP_SAYS if _of_torch(case, name)), None)
+    if version.is_known and platform is None and said is not None:
+        platform = "linux-x86_64"  # pip asked for torch: the Pythons are nearly the same everywhere
     if not version.is_known or platform is None:
         return case.undecided("cannot tell Python's version or the platform", ("python.version", "system.arch"))
     if case.value("python.implementation", "CPython") != "CPython":
         message = f"{case.value('python.implementation')} has no torch wheels: they are for CPython"
         return _failed(case, message, (), ("python.implementation",), CERTAIN)
+    reported = _reported(case, str(version.get()), platform)
+    if reported is not None:
+        return reported
     tag = ".".join(version.get().split(".")[:2]) + ("t" if case.value("python.free_threaded", False) else "")
     pythons = case.matrix.wheel_pythons(platform)
     if not pythons:
@@ -66,6 +75,60 @@ def judge(case: Case) -> Outcome:
     )
 
 
+_PIP_SAYS = ("symptom.no_matching_wheel", "symptom.version_not_on_index", "symptom.wheel_not_supported")
+_RELEASE = pattern(r"torch\s*==\s*([0-9]+(?:\.[0-9]+){1,2})")
+
+
+def _of_torch(case: Case, name: str) -> bool:
+    said = case.value(name, {})
+    text = str(said.get("requirement") or said.get("wheel") or "").lower()
+    return text.startswith("torch") and not text[5:6].isalpha()
+
+
+def _reported(case: Case, python: str, platform: str) -> Optional[Outcome]:
+    """What pip said of one release, or on the first days of a Python."""
+    said = next((name for name in _PIP_SAYS if _of_torch(case, name)), None)
+    if said is None or case.value("python.bits") == 32:
+        return None
+    minor = ".".join(python.split(".")[:2]) + ("t" if case.value("python.free_threaded", False) else "")
+    asked = _RELEASE.match(str(case.value(said).get("requirement") or ""))
+    release = case.matrix.torch_release(asked.group(1)) if asked else None
+    if release is not None:
+        has = {tag for build in release.builds(platform) for tag in build.pythons}
+        if has and minor not in has:
+            usable = sorted((tag for tag in has if not tag.endswith("t")), key=lambda tag: numbers(tag) or ())
+            return _failed(
+                case,
+                f"torch {release.version} has no wheel for Python {minor}, only for {usable[0]} to {usable[-1]}",
+                tuple(usable),
+                (said, "python.version"),
+                CERTAIN,
+            )
+    if (
+        asked is None
+        and python.endswith(".0")
+        and python.count(".") == 2
+        and minor in case.matrix.wheel_pythons(platform)
+    ):
+        return _failed(
+            case,
+            f"pip found no torch for Python {python}, the first of its kind: wheels for a new Python come months later",
+            tuple(
+                sorted(
+                    (
+                        p
+                        for p in case.matrix.wheel_pythons(platform)
+                        if (numbers(p) or (9, 99)) < (numbers(minor) or ())
+                    ),
+                    key=lambda p: numbers(p) or (),
+                )
+            ),
+            (said, "python.version"),
+            LIKELY,
+        )
+    return None
+
+
 def _failed(case: Case, message: str, pythons: tuple[str, ...], evidence: tuple[str, ...], certainty: str) -> Outcome:
     newest = case.matrix.torch_releases()[0]
     # One below the newest Python that has wheels: companions and extensions follow later than torch itself.
@@ -79,7 +142,10 @@ def _failed(case: Case, message: str, pythons: tuple[str, ...], evidence: tuple[
         certainty=certainty,
         data={"pythons": list(pythons)},
         fixes=(
-            Remedy("use-python", {"version": wanted, "effect": {"python.implementation": "CPython"}}),
+            Remedy(
+                "use-python",
+                {"version": wanted, "effect": {"python.implementation": "CPython", **dict.fromkeys(_PIP_SAYS)}},
+            ),
             Remedy("install-torch", {}),
         ),
         not_helping=("another index or a newer pip: there is no such wheel to find",),

@@ -17,8 +17,24 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
+from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.wheel import MISSING, torch_build
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, INFO, LIKELY, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import (
+    CERTAIN,
+    ENVIRONMENT,
+    ERROR,
+    INFO,
+    LIKELY,
+    POSSIBLE,
+    WARNING,
+    Case,
+    Outcome,
+    Remedy,
+    Rule,
+)
+from cudadoctor.rules.gpu_code import knows_gpu
 
 RULE = Rule(
     id="CD405",
@@ -30,9 +46,15 @@ RULE = Rule(
 )
 
 
+_NOT_FOUND = "symptom.torch_module_missing"
+
+
 def judge(case: Case) -> Outcome:
     if case.fact("python.executable").is_absent:
         return case.skipped("no Python environment is looked at")
+    reported = _reported(case)
+    if reported is not None:
+        return reported
     copies = case.value("torch.copies", [])
     # A venv that sees the system's packages covers them with its own on purpose.
     by_design = bool(copies) and _inside(case, copies[0]) and not any(_inside(case, copy) for copy in copies[1:])
@@ -109,6 +131,60 @@ def judge(case: Case) -> Outcome:
             ),
         )
     return case.passed("pip and python belong together", ("python.executable", "python.pip_on_path"))
+
+
+def _reported(case: Case) -> Optional[Outcome]:
+    """What a run has said against what pip, or another session, shows."""
+    if case.fact(_NOT_FOUND).is_known:
+        told = "torch.metadata_version" if case.fact("torch.metadata_version").is_known else "torch.version"
+        if case.fact(told).is_known or case.fact("symptom.already_installed").is_known:
+            shown = told if case.fact(told).is_known else "symptom.already_installed"
+            version = f" {case.value(told)}" if case.fact(told).is_known else ""
+            return _elsewhere(
+                case, f"torch{version} is installed, and the Python that runs does not find it", (_NOT_FOUND, shown)
+            )
+        if case.value("examination.kind") == "report":
+            return case.undecided("torch is not found; whether it is installed elsewhere is not shown", (_NOT_FOUND,))
+    capability = next((gpu.compute_capability for gpu in case.derived(gpus) if gpu.compute_capability.is_known), None)
+    failed = (
+        case.fact("symptom.no_kernel_image").is_known and not case.fact("symptom.capability_not_compatible").is_known
+    )
+    if failed and capability is not None and knows_gpu(case, capability.get()) and not case.fact("torch.sass").is_known:
+        row = case.derived(torch_build).row
+        if row is None or case.matrix.build_runs_on(row, capability.get()).answer == "yes":
+            return _elsewhere(
+                case,
+                f"torch {case.derived(torch_build).version} knows this GPU, and the program that failed does not: it "
+                "seems to run with another torch",
+                ("symptom.no_kernel_image", "torch.version"),
+                WARNING,
+            )
+    return None
+
+
+def _elsewhere(case: Case, message: str, evidence: tuple[str, ...], severity: str = ERROR) -> Outcome:
+    windows = case.value("system.os") == "windows"
+    python = "python" if windows else "python3"
+    return case.failed(
+        message,
+        evidence,
+        certainty=LIKELY,
+        severity=severity,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Look which Python runs, and install for that one",
+                    "text": "With the very Python that starts your program (in a notebook: %pip and its kernel):\n"
+                    f'    {python} -c "import sys; print(sys.executable)"\n    {python} -m pip show torch\n'
+                    f"and install with {python} -m pip install, never with a bare pip.",
+                    "kind": "setting",
+                    "effect": {_NOT_FOUND: None, "symptom.no_kernel_image": None},
+                },
+            ),
+        ),
+        not_helping=("installing torch once more with the same pip: it goes where it is already",),
+    )
 
 
 # How an environment was chosen when a person chose it.

@@ -58,6 +58,8 @@ _ALSO_THERE = ("numpy", "pillow", "jinja2", "sympy", "networkx", "filelock", "fs
 
 
 def judge(case: Case) -> Outcome:
+    if case.value("python.bits") == 32:
+        return case.skipped("this Python is a 32-bit build, for which no index has torch")
     found = _no_such_index(case) or _no_such_release(case) or _only_torchs_index(case) or _another_wins(case)
     if found is not None:
         return found
@@ -168,7 +170,7 @@ def _no_such_release(case: Case) -> Optional[Outcome]:
         variant = release.variant(tag)
         platform = case.derived(platform_key)
         if variant is not None and (platform is None or release.build(tag, platform) is not None):
-            if match.group(3) and not tags:
+            if match.group(3) and not any(_TORCHS_INDEX in url for _, url in _urls(case)):
                 return _failed(
                     case,
                     f"torch {match.group(2)}+{tag} lies on PyTorch's own index, and the command does not name it",

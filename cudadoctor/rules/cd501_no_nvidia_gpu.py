@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from cudadoctor.derive.gpus import LENT_TO_GUESTS, NONE, PRESENT, gpus, presence
 from cudadoctor.derive.surroundings import driver_software, in_job, in_wsl
-from cudadoctor.rules.api import ALLOCATION, ERROR, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ALLOCATION, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD501",
@@ -62,6 +62,14 @@ def judge(case: Case) -> Outcome:
         )
     if case.value("system.os") == "darwin":
         return case.failed("macOS has no CUDA: NVIDIA ships no driver for it", seen.evidence, not_helping=not_helping)
+    if seen.evidence[0].startswith("symptom."):
+        # A second card that nobody spoke of would be seen in nvidia-smi.
+        return case.failed(
+            f"{seen.reason}: CUDA cannot work there",
+            seen.evidence,
+            certainty=LIKELY,
+            not_helping=not_helping,
+        )
     if case.fact("scheduler.kind").is_known and not in_job(case):
         return _on_login_node(case, seen.evidence)
     if driver_software(case):

@@ -20,7 +20,7 @@ from cudadoctor.derive.driver import UNCLEAR, answer
 from cudadoctor.derive.gpus import UNCLEAR as GPU_UNCLEAR
 from cudadoctor.derive.gpus import presence
 from cudadoctor.derive.wheel import UNCLEAR as TORCH_UNCLEAR
-from cudadoctor.derive.wheel import torch_build
+from cudadoctor.derive.wheel import UNTOLD, torch_build
 from cudadoctor.rules.api import INFO, TOOL, Case, Outcome, Rule
 
 RULE = Rule(
@@ -41,7 +41,8 @@ def judge(case: Case) -> Outcome:
         missing.append("the GPU (nvidia-smi -L, or lspci -nn)")
     if case.derived(answer).state == UNCLEAR:
         missing.append("the driver (nvidia-smi)")
-    if case.derived(torch_build).kind == TORCH_UNCLEAR:
+    build = case.derived(torch_build)
+    if build.kind == TORCH_UNCLEAR or build.version == UNTOLD:
         missing.append("torch's build (python -m torch.utils.collect_env)")
     if not case.fact("system.os").is_known:
         missing.append("the operating system")

@@ -65,6 +65,7 @@ def use_python(context: Context, version: str, free_threaded: bool = False, bits
     wanted = validate.python_version(version)
     context.use_python(wanted)
     name = wanted + ("t" if free_threaded else "")
+    wider = bits == 64 and context.facts.value("python.bits") == 32
     effect = environment_effect(context)
     effect.update(
         {
@@ -78,7 +79,7 @@ def use_python(context: Context, version: str, free_threaded: bool = False, bits
         draft(
             PYTHON,
             "make-venv",
-            f"Make an environment with Python {name} in {NEW_ENVIRONMENT}",
+            f"Make an environment with {'the 64-bit ' if wider else ''}Python {name} in {NEW_ENVIRONMENT}",
             "install",
             ["uv", "venv", "--seed", "--python", name, NEW_ENVIRONMENT],
             needs=("network",),
@@ -90,6 +91,7 @@ def use_python(context: Context, version: str, free_threaded: bool = False, bits
             instructions=(
                 f"Without uv (https://docs.astral.sh/uv/): with a python{wanted} of your system, "
                 f"{context.text([f'python{wanted}', '-m', 'venv', NEW_ENVIRONMENT])}"
+                + ("\nTake the 64-bit installer of https://www.python.org/downloads/." if wider else "")
             ),
         )
     ]

@@ -45,6 +45,7 @@ _WITH_VALUE = (
 )
 _CHANNEL = ("-c", "--channel")
 _END = ("|", "||", "&&", ";", "&", ">", "2>&1", "#", "and", "then", "but", "or")
+_TOOLS = ("pip", "setuptools", "wheel", "uv", "conda", "mamba")
 # Lines that a backslash or a caret at the end carries on.
 _MOST_CARRIED = 5
 
@@ -103,8 +104,8 @@ def _command(program: str, rest: str, first: int, last: int) -> Optional[Block]:
             continue
         if _REQUIREMENT.fullmatch(word) and len(requirements) < 30:
             requirements.append(word)
-    if not requirements:
-        return None
+    if not requirements or all(word.partition("=")[0] in _TOOLS for word in requirements):
+        return None  # pip's own notice tells how to update it
     name = "conda" if conda else "uv" if program.startswith("uv") else "pip"
     claims = [Claim("install.program", name, first), Claim("install.requirements", requirements, first)]
     if not conda:

@@ -28,7 +28,7 @@ _GPU = re.compile(
     r"Found GPU(\d{1,3}) (\S[^\n]{2,60}?) which is of (?:cuda|compute) capability (?:\(CC\) )?(\d{1,2}\.\d)"
 )
 _NAMED = re.compile(
-    r"(?:^|\s{2,}|[:>] )((?:NVIDIA |Tesla |Quadro |GeForce |GRID )[\w ()./+-]{2,50}?) with CUDA capability"
+    r"(?:^|\s{2,}|[:>|] )((?:NVIDIA |Tesla |Quadro |GeForce |GRID )[\w ()./+-]{2,50}?) with CUDA capability"
     r" sm_(\d{2,3})[af]? is not"
 )
 _ROW = re.compile(r"-\s*(\d{1,2})\.(\d) which supports hardware CC")
