@@ -6,6 +6,7 @@ r"""A pasted text as numbered lines, each freed of what the way of pasting has p
     "| NVIDIA-SMI 550.54 ...\n",             a notebook's JSON
     \x1b[4m\tGPU0\x1b[0m, [4m GPU0[0m        colours, also where the escape has got lost
     &gt;&gt;&gt; torch.cuda                  HTML
+    {"stdout": "Tue Mar 10\n+-----\n| NVID...    a whole text in one string
 
 Lines are cleaned when they are asked for: of a log of twenty megabytes only few are.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
+from typing import Optional
 
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.decode import decode, plain_lines, strip_ansi
@@ -37,7 +39,7 @@ class Text:
     def __init__(self, name: str, content: bytes | str) -> None:
         self.name = name
         text = decode(content) if isinstance(content, bytes) else content.lstrip("\ufeff")
-        self.whole = plain_lines(text)
+        self.whole, self._numbers = _unrolled(plain_lines(text))
         self._raw = self.whole.split("\n")
         self._clean: dict[int, str] = {}
         self.marks: dict[int, Marks] = {}
@@ -57,12 +59,34 @@ class Text:
         return self._raw[index]
 
     def number(self, index: int) -> int:
-        return index + 1
+        return index + 1 if self._numbers is None else self._numbers[index]
 
     def lines(self, first: int, last: int) -> Iterator[tuple[int, str]]:
         """(index, cleaned line) from `first` up to and with `last`, as far as the text goes."""
         for index in range(max(first, 0), min(last + 1, len(self._raw))):
             yield index, self[index]
+
+
+# A line with so many written line feeds in quotation marks holds a whole text: a program's JSON, Python's repr.
+_ROLLED = 6
+_QUOTED = re.compile(r"""\s*(?:["']?[\w.-]{1,40}["']?\s*[:=]\s*)?[bru]?["'{\[]""")
+_WRITTEN = {r"\n": "\n", r"\t": "\t", r"\u001b": "\x1b", r"\x1b": "\x1b", r"\r": "", r"\"": '"', r"\'": "'", r"\/": "/"}
+_ESCAPE = re.compile(r"""\\(?:u001b|x1b|[ntr"'/])""")
+
+
+def _unrolled(whole: str) -> tuple[str, Optional[list[int]]]:
+    """The text with such lines unrolled, and the number of each line as a person counts it (None: as it stands)."""
+    if whole.count("\\n") < _ROLLED:
+        return whole, None
+    lines: list[str] = []
+    numbers: list[int] = []
+    for number, line in enumerate(whole.split("\n"), 1):
+        parts = [line]
+        if "\\n" in line and line.count("\\n") >= _ROLLED and _QUOTED.match(line):
+            parts = _ESCAPE.sub(lambda match: _WRITTEN[match.group()], line).split("\n")
+        lines += parts
+        numbers += [number] * len(parts)
+    return "\n".join(lines), numbers
 
 
 # What word processors and web pages write for a plain blank or quotation mark.

@@ -176,6 +176,8 @@ WRAPPINGS: dict[str, Callable[[str], str | bytes]] = {
     ),
     "a tab and CR LF": lambda text: _lines(lambda line: f"\t{line}\r")(text),
     "a notebook": lambda text: "\n".join(f"  {json.dumps(line)}," for line in text.splitlines(keepends=True)),
+    "a string of JSON": lambda text: json.dumps({"exit": 0, "stdout": text}),
+    "Python's repr of bytes": lambda text: repr(text.encode()),
     "UTF-16 of PowerShell": lambda text: b"\xff\xfe" + text.replace("\n", "\r\n").encode("utf-16-le"),
     "UTF-16 read as UTF-8": lambda text: text.encode("utf-16-le").decode("utf-8"),
     "a UTF-8 mark": lambda text: b"\xef\xbb\xbf" + text.encode(),
