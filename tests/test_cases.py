@@ -23,9 +23,7 @@ OPEN: frozenset[str] = frozenset(
         "drv-old-fooocus-1313",
         "drv-old-toolkit-new-pytorch-4546",
         "glibc-vllm-41103",
-        "py312-pytorch-112478",
-        "py32-pytorch-47354",
-        "sing-nonv-panda-150",
+        "oldgpu-670m-pytorch-16712",
         "tvcpu-yolor-62350",
     }
 )
