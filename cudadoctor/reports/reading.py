@@ -73,13 +73,14 @@ def read_report(
 
 
 def _without_echoes(blocks: Sequence[Block]) -> list[Block]:
-    """Without what seems typed by hand and stands inside the output of a program."""
+    """Without what seems typed by hand, or a table without its head, inside the output of another program: diffusers'
+    report has lines of nvidia-smi's."""
     kept = []
     end = -1
     for block in sorted(blocks, key=lambda one: (one.first, -one.last)):
+        if block.last <= end and (block.trust <= TYPED or "without its head" in block.kind):
+            continue
         if block.trust > TYPED:
             end = max(end, block.last)
-        elif block.last <= end:
-            continue
         kept.append(block)
     return kept

@@ -39,6 +39,7 @@ _MOST_BETWEEN = 40
 # vLLM's begins with the system: so many lines stand before torch's version.
 _MOST_BEFORE = 14
 
+_BEGIN = re.compile(r"Collecting environment information|PyTorch version\s{0,60}:\s")
 _LABEL = re.compile(r"\s*([A-Za-z][\w?() /.-]{1,40}?)\s{0,60}:(?:\s|$)")
 _TITLE = re.compile(
     r"\s*={10,}\s*$|\s*(?:System Info|PyTorch Info|Python Environment|CUDA / GPU Info|CPU Info|vLLM Info)$"
@@ -69,7 +70,7 @@ _IDS = {
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
     for hit in hits:
-        if hit <= end:
+        if hit <= end or not _BEGIN.search(text[hit]):
             continue
         first = _start(text, hit, end)
         last = _end(text, hit)

@@ -153,7 +153,7 @@ def _export(text: Text, hit: int, end: int) -> Optional[Block]:
             rows.append((row.group(2), row.group(3), row.group(4), row.group(1), index))
         elif by_pip and rows:
             rows.append((by_pip.group(1), by_pip.group(2), "pypi_0", "pypi", index))
-        elif line.strip() not in ("dependencies:", "- pip:"):
+        elif index > first and line.strip() != "- pip:":
             break
         last = index
     if len(rows) < 2:

@@ -51,6 +51,8 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     for hit in hits:
         if hit <= end:
             continue
+        if not (_VRAM.match(text[hit]) or _OTHER.match(text[hit]) or any(_claims(text[hit], hit, 0))):
+            continue
         claims: list[Claim] = []
         first = last = hit
         memory = 0

@@ -46,6 +46,8 @@ TRIGGERS = (
 )
 
 _MOST = 400
+# An issue's form has a dozen; to look a GPU up by its name takes a while.
+_MOST_FIELDS = 40
 _FIELD = re.compile(
     r"\s*(?:[-*+\u2022]\s+|\d[.)]\s+|\|\s*)?(?:\[[ xX]\]\s*)?[*_`]{0,3}(?P<key>"
     r"(?:py)?torch(?: version)?|(?:nvidia )?(?:gpu )?driver(?: version)?|gpus?(?: model| name| type)?|graphics card|"
@@ -66,10 +68,12 @@ _SYSTEMS = (
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
+    seen: set[str] = set()
     for hit in hits[:_MOST]:
         match = _FIELD.match(text[hit])
-        if match is None:
+        if match is None or match.group(0) in seen or len(seen) >= _MOST_FIELDS:
             continue
+        seen.add(match.group(0))
         key = match.group("key").lower()
         claims = tuple(_claims(key, match.group("mark"), match.group("value").strip(" |*_`"), hit, matrix))
         if claims:
