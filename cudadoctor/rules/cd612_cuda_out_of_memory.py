@@ -135,7 +135,7 @@ def _is_fragmented(told: Numbers) -> bool:
 
 def _others_hold_it(told: Numbers) -> bool:
     """Whether what others hold is much, and would have sufficed."""
-    if told.others is None or told.total is None or told.others < _FEW * told.total:
+    if told.others is None or told.total is None or not _FEW * told.total <= told.others <= told.total:
         return False
     return told.tried is None or told.others + (told.free or 0) >= told.tried
 

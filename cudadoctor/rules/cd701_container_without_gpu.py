@@ -107,7 +107,9 @@ def _told(case: Case) -> Optional[Outcome]:
     reason = str(case.value(_HOOK, {}).get("reason", "")).lower()
     whole = reason + str(case.value(_HOOK, {}).get("stage", "")).lower()
     if reason and not any(words in whole for words in _OF_OTHERS):
-        return _by_hook(case, reason)
+        hook = _by_hook(case, reason)
+        if hook is not None:
+            return hook
     if case.fact(_BANNER).is_known:
         message = "the container was started without a GPU: its image says that it finds no driver"
         return _failed(case, message, (_BANNER,), LIKELY)
@@ -129,7 +131,7 @@ def _told(case: Case) -> Optional[Outcome]:
     return None
 
 
-def _by_hook(case: Case, reason: str) -> Outcome:
+def _by_hook(case: Case, reason: str) -> Optional[Outcome]:
     works = case.fact("driver.smi_version").is_known
     evidence = (_HOOK, *(("driver.smi_version",) if works else ()))
     if "cgroup" in reason or "device rules" in reason:
@@ -144,12 +146,12 @@ def _by_hook(case: Case, reason: str) -> Outcome:
     if "load library failed" in reason and works:
         message = "the toolkit finds no driver though the host has one: Docker runs apart (Docker Desktop, a snap)"
         return _host(case, message, _HOOK, LIKELY)
-    if in_wsl(case) and not works:
-        return case.undecided(
-            "the toolkit finds no driver in WSL: a Linux driver there, or an old WSL, does that", (_HOOK,)
+    if "load library failed" in reason and not in_wsl(case):
+        message = (
+            "the toolkit finds no driver: the host has none, or Docker runs apart from it (Docker Desktop, a snap)"
         )
-    message = "the container toolkit could not pass the GPU in: the host's driver does not answer it"
-    return _host(case, message, _HOOK, POSSIBLE)
+        return _host(case, message, _HOOK, POSSIBLE)
+    return None
 
 
 def _host(case: Case, message: str, symptom: str, certainty: str) -> Outcome:

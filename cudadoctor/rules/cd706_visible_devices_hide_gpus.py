@@ -30,7 +30,7 @@ RULE = Rule(
     severity=ERROR,
     blame=ENVIRONMENT,
     blocked_by=("CD501",),
-    follows_from=("CD705",),
+    follows_from=("CD705", "CD701", "CD206"),
     precedence=4,
 )
 
