@@ -47,8 +47,8 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             for message in rows.get(anchor, ()):
                 if message.anchor in lowered:
                     block = _found(message, text, line, hit)
-                    if block is not None and _tells_more(block, found.get(message.name)):
-                        found[message.name] = block
+                    if block is not None:
+                        found[message.name] = _newest(found.get(message.name), block)
     yield from found.values()
 
 
@@ -72,9 +72,16 @@ def _found(message: Message, text: Text, line: str, hit: int) -> Optional[Block]
     return None if match is None else _block(message, match, line, hit, last)
 
 
-def _tells_more(block: Block, before: Optional[Block]) -> bool:
-    """Whether it takes the place of an earlier one: of one symptom the last report counts, unless it says less."""
-    return before is None or len(block.claims[0].value) >= len(before.claims[0].value) + (before.first == block.first)
+def _newest(before: Optional[Block], block: Block) -> Block:
+    """Of one symptom the last report counts, unless it says less. What two wordings read in one line is put together."""
+    if before is None:
+        return block
+    old, new = before.claims[0].value, block.claims[0].value
+    if before.first == block.first:
+        fuller, other = (block, before) if len(new) > len(old) else (before, block)
+        value = {**other.claims[0].value, **fuller.claims[0].value}
+        return fuller._replace(claims=(fuller.claims[0]._replace(value=value),))
+    return block if len(new) >= len(old) else before
 
 
 def _block(message: Message, match: re.Match[str], line: str, first: int, last: int) -> Block:
@@ -93,7 +100,7 @@ _SOURCE = (
     r"^\s*(?:[\w./\\~-]{1,200}\.\w{1,4}[:-]\d+[:-]\s*|\d{1,6}[:|]?\s+|[-+>|=]{1,5}\s*\d{0,6}:?\s+|\|\s+)*"
     r"(?:raise\s+[\w.]+\(|(?:el)?if\b|assert\b|return\b|except\b|throw\b|TORCH_(?:CHECK|WARN)|AT_(?:ERROR|ASSERT)"
     r"|(?:std::)?(?:cerr|cout)\b|f?printf\(|print\(|echo\s|(?:warnings?|logg?\w*|console)\.\w+\(|grep\s|rg\s|#define\b|//\s"
-    r"|[\w.\[\]]+\s*(?:\+?=)\s*\(?[rfbuRFBU]{0,2}[\"']|[rf][\"'])"
+    r"|[\w.\[\]]+\s+\+?=\s+\(?[rfbuRFBU]{0,2}[\"']|[rf][\"'])"
 )
 
 
