@@ -87,7 +87,7 @@ def cell(text: str) -> Cell:
         return Cell(ABSENT, bare)
     if lowered.startswith("err!") or (bare is not text) or lowered in _UNREADABLE_TEXTS:
         return Cell(UNKNOWN, bare)
-    for unit in _UNITS:
+    for unit in _UNITS if text[0].isdigit() else ():
         if text.endswith(unit):
             number = text[: -len(unit)].rstrip()
             if is_dotted(number, 1, 2, 18):

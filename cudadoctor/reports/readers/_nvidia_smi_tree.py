@@ -42,14 +42,15 @@ class Tree:
         if found.text[:1].isdigit() or found.state == ABSENT:
             self.versions.setdefault(label.lower().replace("_", " "), (found, line))
 
-    def gpu(self, bus_id: str, line: int, index: Optional[int] = None) -> None:
+    def gpu(self, bus_id: str, line: int) -> None:
         """Another GPU begins."""
         self._finish_gpu()
-        printed = Printed(len(self.gpus) if index is None else index, line)
+        if len(self.gpus) >= MOST_GPUS:
+            return
+        printed = Printed(len(self.gpus), line)
         if bus_id:
             printed.put("pci_address", cell(bus_id), line)
-        if printed.index < MOST_GPUS:
-            self.gpus.append(printed)
+        self.gpus.append(printed)
 
     def leaf(self, name: str, value: str, line: int) -> None:
         """`name` is the rest of a fact's name, or one of the marks above."""
