@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from cases.judging import Verdict, judge_all, load_cases, misses  # noqa: E402
+from cases.judging import Case, Verdict, judge_all, load_cases, load_kinds, misses  # noqa: E402
 
 WIDTH = 80
 
@@ -76,7 +76,7 @@ def reached(verdicts: Sequence[Verdict]) -> bool:
     )
 
 
-def print_report(verdicts: Sequence[Verdict]) -> None:
+def print_report(verdicts: Sequence[Verdict], kinds: Sequence[Verdict]) -> None:
     confirmed = Figures(v for v in verdicts if v.case.confirmed)
     print(
         f"{'OK  ' if reached(verdicts) else 'FAIL'}  first right {percent(confirmed.first, confirmed.asked)}, "
@@ -87,12 +87,15 @@ def print_report(verdicts: Sequence[Verdict]) -> None:
     print(confirmed.row("confirmed (high, medium)"))
     print(Figures(v for v in verdicts if not v.case.confirmed).row("not confirmed (low)"))
     print(Figures(verdicts).row("all"))
+    if kinds:
+        print(Figures(kinds).row("the same kinds in other words"))
     print()
     for category in sorted({v.case.category for v in verdicts}):
         print(Figures(v for v in verdicts if v.case.category == category).row(category))
     for title, chosen in (
         ("Misses", [v for v in verdicts if v.case.confirmed and not v.right]),
         ("Not confirmed, and not as hoped", [v for v in verdicts if not v.case.confirmed and not v.right]),
+        ("The same kinds in other words", [v for v in kinds if not v.right]),
     ):
         if chosen:
             print(f"\n{title}")
@@ -102,11 +105,12 @@ def print_report(verdicts: Sequence[Verdict]) -> None:
                 print(textwrap.fill(line, WIDTH, initial_indent="    ", subsequent_indent="      "))
 
 
-def document(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def document(verdicts: Sequence[Verdict], kinds: Sequence[Verdict]) -> dict[str, Any]:
     return {
         "reached": reached(verdicts),
         "confirmed": Figures(v for v in verdicts if v.case.confirmed).to_json(),
         "not_confirmed": Figures(v for v in verdicts if not v.case.confirmed).to_json(),
+        "kinds": Figures(kinds).to_json(),
         "categories": {
             category: Figures(v for v in verdicts if v.case.category == category).to_json()
             for category in sorted({v.case.category for v in verdicts})
@@ -136,16 +140,16 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="only cases whose id or category holds one of these")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     options = parser.parse_args()
-    cases = [
-        case
-        for case in load_cases()
-        if not options.words or any(word in case.id or word in case.category for word in options.words)
-    ]
-    verdicts = judge_all(cases)
+
+    def wanted(case: Case) -> bool:
+        return not options.words or any(word in case.id or word in case.category for word in options.words)
+
+    verdicts = judge_all([case for case in load_cases() if wanted(case)])
+    kinds = judge_all([case for case in load_kinds() if wanted(case)])
     if options.json:
-        print(json.dumps(document(verdicts), indent=1))
+        print(json.dumps(document(verdicts, kinds), indent=1))
     else:
-        print_report(verdicts)
+        print_report(verdicts, kinds)
     return 0 if reached(verdicts) else 1
 
 

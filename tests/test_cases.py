@@ -8,7 +8,7 @@ import functools
 import re
 
 import pytest
-from cases.judging import HERE, Case, Verdict, judge, load_cases, misses
+from cases.judging import HERE, Case, Verdict, judge, load_cases, load_kinds, misses
 
 from cudadoctor import diagnose_text
 
@@ -117,6 +117,11 @@ KeyError: 'lm_head.weight'""",
 @pytest.mark.parametrize("text", QUIET.values(), ids=QUIET)
 def test_what_is_not_ours_stays_quiet(text: str) -> None:
     assert diagnose_text(text).root_causes == ()
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in load_kinds()])
+def test_the_same_kind_is_recognised_in_other_words(case: Case) -> None:
+    assert misses(judge(case)) == []
 
 
 def test_each_text_has_its_row_and_each_row_its_text() -> None:

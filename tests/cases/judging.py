@@ -20,6 +20,7 @@ else:
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "cases.toml"
+KINDS = HERE / "kinds.toml"
 
 LOW = "low"
 
@@ -36,10 +37,11 @@ class Case(NamedTuple):
     also: tuple[str, ...] = ()
     command: str = ""
     never: tuple[str, ...] = ()
+    pasted: bytes = b""
 
     @property
     def text(self) -> bytes:
-        return (HERE / f"{self.id}.txt").read_bytes()
+        return self.pasted or (HERE / f"{self.id}.txt").read_bytes()
 
     @property
     def confirmed(self) -> bool:
@@ -47,14 +49,32 @@ class Case(NamedTuple):
 
 
 def load_cases() -> tuple[Case, ...]:
-    with TABLE.open("rb") as file:
-        rows = tomllib.load(file)["case"]
-    return tuple(_case(row) for row in rows)
+    return tuple(_case(row) for row in _rows(TABLE))
+
+
+def load_kinds() -> tuple[Case, ...]:
+    """The rows of kinds.toml, whose texts stand in the table itself."""
+    return tuple(_kind(row) for row in _rows(KINDS))
+
+
+def _rows(table: Path) -> list[dict[str, Any]]:
+    with table.open("rb") as file:
+        rows: list[dict[str, Any]] = tomllib.load(file)["case"]
+    return rows
 
 
 def _case(row: dict[str, Any]) -> Case:
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
     return Case(**values)
+
+
+def _kind(row: dict[str, Any]) -> Case:
+    values = dict(row)
+    text: str = values.pop("text")
+    if values.pop("crlf", False):
+        text = text.replace("\n", "\r\n")
+    pasted = text.encode(values.pop("encoding", "utf-8"))
+    return _case({"source": "", "confidence": "high", **values, "pasted": pasted})
 
 
 class Verdict(NamedTuple):
