@@ -14,6 +14,7 @@ from cudadoctor.probes.paths import home, paths
 from cudadoctor.probes.patient import Patient, patient, python_on_path
 from cudadoctor.probes.python_layout import CONDA, TOOL, VENV, Environment, read_environment
 from cudadoctor.probes.site_packages import has_package
+from cudadoctor.probes.triton_toolchain import triton_toolchain
 from cudadoctor.system.port import System
 
 _ABOUT_ENVIRONMENT = (
@@ -30,6 +31,8 @@ _ABOUT_ENVIRONMENT = (
     "python.externally_managed",
     "python.pip",
     "python.uv_environment",
+    "python.headers",
+    "toolkit.c_compiler",
 )
 _ABOUT_CHOICE = ("python.chosen_by", "python.others_with_torch", "python.pip_on_path", "python.python_on_path")
 
@@ -67,6 +70,7 @@ def look(system: System) -> dict[str, Fact[Any]]:
     facts["python.pip"] = has_package(system, "pip")
     facts["python.uv_environment"] = known(environment.made_by_uv, source)
     facts["python.bits"], facts["python.arch"] = _bits_and_arch(system, environment)
+    facts.update(triton_toolchain(system, environment))
     return facts
 
 

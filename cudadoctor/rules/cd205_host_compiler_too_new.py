@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.derive.toolkit import nvcc_of_a_build
 from cudadoctor.matrix import numbers
@@ -53,6 +54,8 @@ def judge(case: Case) -> Outcome:
         return _reported(case, said, row, compiler, fits, evidence)
     if nvcc.version.is_absent or case.fact("toolkit.host_compiler").is_absent:
         return case.skipped("no nvcc, or no compiler for it: not needed to run")
+    if in_report(case) and fits is None:
+        return case.skipped("no build complains of a compiler")
     if fits is None or row is None:
         return case.undecided("cannot tell whether nvcc accepts the C++ compiler", evidence)
     shown = f"{_TITLES.get(compiler['name'], compiler['name'])} {compiler['version']}"

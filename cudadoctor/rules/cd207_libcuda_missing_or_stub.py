@@ -179,7 +179,8 @@ def _reported(
 def _without_stubs(case: Case, fact: str) -> Fix:
     folders = [folder for folder in str(case.value("env.LD_LIBRARY_PATH") or "").split(":") if "/stubs" in folder]
     if folders:
-        return Remedy("change-variable", {"name": "LD_LIBRARY_PATH", "without": folders, "effect": {fact: None}})
+        effect = {"driver.libcuda": _BROUGHT_BACK, fact: None}
+        return Remedy("change-variable", {"name": "LD_LIBRARY_PATH", "without": folders, "effect": effect})
     return Remedy(
         "manual",
         {

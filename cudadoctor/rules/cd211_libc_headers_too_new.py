@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.derive.toolkit import nvcc_of_a_build
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, INFO, LIKELY, Case, Outcome, Remedy, Rule
@@ -54,6 +55,8 @@ def judge(case: Case) -> Outcome:
         or case.value("system.os") in ("windows", "darwin")
     ):
         return case.skipped("no nvcc, or no glibc, to compile with")
+    if in_report(case) and not (nvcc.version.is_known and glibc.is_known):
+        return case.skipped("no build complains of headers")
     if not nvcc.version.is_known or not glibc.is_known:
         return case.undecided("cannot tell the versions of nvcc and glibc", evidence)
     if clash is None:

@@ -24,6 +24,7 @@ import re
 from typing import Any, Optional
 
 from cudadoctor.derive.coverage import visible_gpus
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.derive.toolkit import nvcc_of_a_build
 from cudadoctor.matrix import numbers
@@ -51,6 +52,8 @@ def judge(case: Case) -> Outcome:
     if triton.is_absent:
         return case.skipped("no Triton")
     cards = [gpu for gpu in visible_gpus(case) if gpu.compute_capability.is_known]
+    if in_report(case) and not (triton.is_known and cards):
+        return case.skipped("no error speaks of an assembler that does not know the GPU")
     if not triton.is_known or not cards:
         return case.undecided("cannot tell Triton's version, or the GPU", ("package.triton.version",))
     for gpu in cards:

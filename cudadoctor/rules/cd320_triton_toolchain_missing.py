@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudadoctor.derive.surroundings import in_container
+from cudadoctor.derive.surroundings import in_container, in_report
 from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, INFO, LIKELY, Case, Fix, Outcome, Remedy, Rule
 
@@ -56,6 +56,8 @@ def judge(case: Case) -> Outcome:
     if triton.is_absent:
         return case.skipped("no Triton: nothing compiles kernels at run time")
     found, headers = case.fact(_COMPILER), case.fact(_HEADERS)
+    if in_report(case):
+        return case.skipped("no error speaks of a compiler or of headers")
     if not triton.is_known or (found.is_unknown and headers.is_unknown):
         return case.undecided("cannot tell whether Triton has a C compiler and Python.h", (_COMPILER, _HEADERS))
     if found.is_absent:
