@@ -42,11 +42,14 @@ def read_report(
     fails costs what it would have read, and a note says so.
     """
     modules = {module.__name__: module for module in readers()}
-    triggers = Triggers(
-        {
-            name: module.triggers(matrix) if hasattr(module, "triggers") else module.TRIGGERS
-            for name, module in modules.items()
-        }
+    triggers = matrix.once(
+        "triggers of the readers",
+        lambda: Triggers(
+            {
+                name: module.triggers(matrix) if hasattr(module, "triggers") else module.TRIGGERS
+                for name, module in modules.items()
+            }
+        ),
     )
     found: list[tuple[Text, Block]] = []
     failures: list[str] = []

@@ -94,20 +94,23 @@ def folded(text: str) -> bytes:
     return text.lower().encode("utf-8", "replace").translate(_FOLDED)
 
 
-_FREQUENCY = {letter: len(_BY_FREQUENCY) - rank for rank, letter in enumerate(_BY_FREQUENCY.encode())}
+_COSTS = bytes(
+    len(_BY_FREQUENCY) - _BY_FREQUENCY.index(chr(code)) if chr(code) in _BY_FREQUENCY else 0 for code in range(256)
+)
 
 
 def _rarest(trigger: bytes) -> int:
     """The place in the trigger from which on a text is searched for it."""
-    letters = [_FREQUENCY.get(letter, 0) for letter in trigger]
+    costs = trigger.translate(_COSTS)
     best, lowest = 0, 1000
     for place in range(max(1, len(trigger) - _GRAM + 1)):
         # The first letter decides how often a look is taken at all, the others how often it is in vain.
-        cost = 5 * letters[place] + sum(letters[place + 1 : place + _GRAM])
-        if trigger[place : place + _GRAM] in _EVERYWHERE:
-            cost += 60
+        cost = 5 * costs[place] + sum(costs[place + 1 : place + _GRAM])
         if cost < lowest:
-            best, lowest = place, cost
+            if trigger[place : place + _GRAM] in _EVERYWHERE:
+                cost += 60
+            if cost < lowest:
+                best, lowest = place, cost
     return best
 
 

