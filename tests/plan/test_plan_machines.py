@@ -37,12 +37,14 @@ def commands(plan: Plan) -> list[str]:
 
 
 def after(facts: Facts, steps: tuple[FixStep, ...]) -> Facts:
-    """The facts of the machine once the steps were taken, as the steps declare them."""
+    """The facts of the machine once the steps were taken, as the steps declare them. What a run had said before them is
+    of the past."""
     changes: dict[str, Fact[Any]] = {}
     for step in steps:
         for name, value in step.effect.items():
             changes[name] = absent("effect") if value is None else known(value, "effect")
-    return facts.updated(changes)
+    past = [name for name in facts if name.startswith(("symptom.", "kernel.log_events"))]
+    return facts.without(past).updated(changes)
 
 
 # -- a table of machines ------------------------------------------------------------------------------------------
@@ -425,6 +427,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "uninstall-package": {"packages": ["xformers"]},
     "reinstall-package": {"pins": {"nvidia-cudnn-cu12": "9.1.0.70"}},
     "install-libraries": {"requirements": ["nvidia-cudnn-cu12>=9,<10"]},
+    "install-framework": {"package": "jax", "version": "0.8.3"},
+    "use-wsl": {"requirement": "tensorflow[and-cuda]"},
     "use-python": {"version": "3.12"},
     "load-module": {"module": "nvidia-uvm"},
     "remove-module-blacklist": {"files": ["/etc/modprobe.d/x.conf", "modprobe.blacklist=nvidia"]},
