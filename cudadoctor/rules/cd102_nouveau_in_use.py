@@ -64,6 +64,11 @@ def judge(case: Case) -> Outcome:
         return _failed(case, "nouveau holds the GPU, says the kernel log", "kernel.log_events", CERTAIN)
     if loaded and not case.value("driver.module_loaded", False):
         return _failed(case, f"the {loaded[0]} module is loaded instead of NVIDIA's", "kernel.modules", LIKELY)
+    refused = case.fact("symptom.driver_install_failed")
+    if refused.is_known and in_report(case) and "nouveau" in str(refused.get().get("text", "")).lower():
+        return _failed(
+            case, "nouveau is in use, and the driver's installer refuses", "symptom.driver_install_failed", CERTAIN
+        )
     said = case.fact("symptom.module_device_taken")
     if said.is_known and in_report(case):
         return _failed(case, "another driver, as a rule nouveau, holds the GPU", "symptom.module_device_taken", LIKELY)

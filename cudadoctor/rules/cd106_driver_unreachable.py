@@ -79,6 +79,8 @@ def judge(case: Case) -> Outcome:
             not_helping=("another torch build: the driver answers nobody",),
         )
     if in_report(case):
+        if case.value("torch.cuda_available") is True:
+            return case.skipped("CUDA works: the driver answers, and CD121 judges nvidia-smi")
         narrower = _NARROWER.get(case.value("driver.smi_failure", ""))
         if narrower is not None:
             return case.skipped(f"how nvidia-smi fails says more: {narrower} judges it")

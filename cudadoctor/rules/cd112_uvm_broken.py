@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.driver import NO, YES, answer
-from cudadoctor.derive.surroundings import in_report, maybe_own_linux
+from cudadoctor.derive.surroundings import in_container, in_report, maybe_own_linux
 from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, POSSIBLE, Case, Fix, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -46,7 +46,8 @@ _NOT_HELPING = ("installing torch again: the same build works once the module do
 
 
 def judge(case: Case) -> Outcome:
-    if not maybe_own_linux(case):
+    told_in_container = in_report(case) and in_container(case) and case.fact(_SLEPT).is_known
+    if not maybe_own_linux(case) and not told_in_container:
         return case.skipped("nvidia_uvm is a module of Linux machines of their own")
     hmm = _hmm(case)
     if hmm is not None:

@@ -111,6 +111,8 @@ def _reported(case: Case) -> Optional[Outcome]:
     ):
         if case.fact(name).is_known:
             said = case.value(name)
+            if "requires reset" in str(said.get("text", "")) and _memory_waits(case):
+                continue  # CD115 has the reason for the reset
             which = f" ({said['gpu']})" if said.get("gpu") else ""
             facts = (name, "driver.smi_failure") if case.fact("driver.smi_failure").is_known else (name,)
             return _failed(case, words + which, facts, {name: None, "driver.smi_failure": None}, LIKELY)
@@ -118,6 +120,12 @@ def _reported(case: Case) -> Optional[Outcome]:
         words = "a GPU does not answer nvidia-smi any more: it fell off the bus, or hangs"
         return _failed(case, words, ("driver.smi_failure",), {"driver.smi_failure": None}, LIKELY)
     return None
+
+
+def _memory_waits(case: Case) -> bool:
+    parts = ("remap_pending", "retired_pending", "remap_failure")
+    pending = any(case.value(f"gpu.{n}.{part}", False) for n in gpu_numbers(case.facts) for part in parts)
+    return pending or worst_xid(case, "memory") is not None
 
 
 def _failed(

@@ -83,6 +83,8 @@ def _outside(case: Case, said: tuple[str, ...]) -> Outcome:
         return case.skipped("the kernel log tells of a GPU that fails")
     if case.fact("system.container").is_absent:
         return case.skipped("not in a container")
+    if case.value("torch.cuda_available") is True:
+        return case.skipped("CUDA works, and a container that has lost its GPU has no CUDA either")
     # The host's own table in the same text: the failure must be from inside.
     host = tuple(name for name in ("driver.smi_version", "scheduler.kind") if case.fact(name).is_known)
     kubernetes = case.value("scheduler.kind") == "kubernetes"

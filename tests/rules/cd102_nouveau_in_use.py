@@ -101,4 +101,11 @@ CASES = [
         certainty="certain",
     ),
     unknown_when("a report that shows neither", report("linux").says("smi_no_driver", "has failed")),
+    fails(
+        "a report: NVIDIA's installer refuses",
+        report().says("driver_install_failed", "ERROR: The Nouveau kernel driver is currently in use by your system."),
+        says="installer",
+        certainty="certain",
+        fix="blacklist-nouveau",
+    ),
 ]

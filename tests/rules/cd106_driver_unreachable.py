@@ -132,4 +132,9 @@ CASES = [
     ),
     skips("a report: the failure names its own cause", report().set({"driver.smi_failure": "mismatch"}), says="CD105"),
     unknown_when("a report without nvidia-smi", report("linux")),
+    skips(
+        "a report: torch sees the GPU, and nvidia-smi fails",
+        report().set({"driver.smi_failure": "unknown-error", "torch.cuda_available": True}),
+        says="CD121",
+    ),
 ]

@@ -53,6 +53,14 @@ CASES = [
         fix="disable-uvm-hmm",
     ),
     skips("a report from Windows", report("windows").says("cuda_unknown_error", "CUDA unknown error")),
+    fails(
+        "a report from a container whose host slept",
+        report()
+        .says("cuda_unknown_error", "CUDA unknown error")
+        .says("machine_slept", "after suspend")
+        .set({"system.container": "docker"}),
+        fix="load-uvm",
+    ),
 ]
 
 # It answers to what a program reported; where nothing was reported there is nothing to praise.

@@ -51,4 +51,8 @@ CASES = [
     ),
     fails("a report: a message", report().says("gpu_lost", "GPU is lost"), certainty="likely"),
     unknown_when("a report about torch", report("linux")),
+    passes(
+        "a report: a reset is due for the memory's sake",
+        report().says("gpu_lost", "GPU requires reset").set({"gpu.0.remap_pending": True}),
+    ),
 ]

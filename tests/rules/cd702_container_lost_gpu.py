@@ -40,4 +40,5 @@ CASES = [
     ),
     skips("surely no container", REPORT.set({"system.container": GONE, **UNKNOWN_ERROR})),
     unknown_when("nobody asked", linux().only("system.os").set({"system.container": "docker"})),
+    skips("a report: torch sees the GPU", REPORT.set({"torch.cuda_available": True, **UNKNOWN_ERROR})),
 ]
