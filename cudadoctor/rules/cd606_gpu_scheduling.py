@@ -54,7 +54,8 @@ def judge(case: Case) -> Outcome:
         return case.failed(
             "the work is slow or uneven, and hardware-accelerated GPU scheduling (HAGS) is on",
             (*evidence, "symptom.work_is_slow"),
-            certainty=LIKELY if named.is_known else POSSIBLE,
+            # Who reports the setting beside the complaint has it in mind.
+            certainty=LIKELY if named.is_known or case.value("examination.kind") == "report" else POSSIBLE,
             fixes=(Remedy("turn-off-gpu-scheduling"),),
         )
     return case.undecided("the work is slow; cannot tell whether HAGS is on", (_FACT, "symptom.work_is_slow"))

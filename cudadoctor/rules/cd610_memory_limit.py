@@ -88,12 +88,15 @@ def _of_job(text: str) -> bool:
 
 
 def _worker(case: Case) -> Outcome:
+    killed = "killed" in str(case.value(_WORKER).get("text", "")).lower()
     return _failed(
         case,
-        "a DataLoader worker was killed: mostly because the machine's memory ran out",
+        "a DataLoader worker was killed: mostly because the machine's memory ran out"
+        if killed
+        else "a DataLoader worker ended unexpectedly: perhaps it was killed for its memory",
         (_WORKER,),
-        LIKELY,
-        not_helping=("less GPU memory: it is the machine's own that ran out",),
+        LIKELY if killed else POSSIBLE,
+        not_helping=("less GPU memory: it is the machine's own that ran out",) if killed else (),
     )
 
 

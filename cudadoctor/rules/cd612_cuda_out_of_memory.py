@@ -84,7 +84,7 @@ def _numbers(case: Case) -> Numbers:
     reserved, process, others = (case.value(f"oom.{name}") for name in ("reserved", "process", "others"))
     if others is None and total is not None and free is not None and process is not None:
         others = max(0, total - free - process)
-    idle = reserved - allocated if reserved is not None and allocated is not None else None
+    idle = max(0, reserved - allocated) if reserved is not None and allocated is not None else None
     return Numbers(case.value("oom.tried"), total, free, allocated, idle, others, case.value("oom.allowed"))
 
 

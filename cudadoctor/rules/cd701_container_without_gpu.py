@@ -125,7 +125,13 @@ def _told(case: Case) -> Optional[Outcome]:
         shown = ("container.image",) if case.fact("container.image").is_known else ()
         message = "the container was started without a GPU: the command does not ask for one"
         return _failed(case, message, (*trouble, _ASKED, *shown), LIKELY)
-    if in_container(case) and case.fact(_ASKED).is_unknown and any(name in trouble for name in _NO_DRIVER):
+    if not case.fact(_ASKED).is_unknown or not any(name in trouble for name in _NO_DRIVER):
+        return None
+    spoken = tuple(name for name in ("container.image", "container.engine") if case.fact(name).is_known)
+    if spoken and not in_container(case):
+        message = "no driver is seen, and a container is spoken of: it was probably started without a GPU"
+        return _failed(case, message, (*trouble, *spoken), POSSIBLE)
+    if in_container(case):
         message = "no driver is seen in this container: it was probably started without a GPU"
         return _failed(case, message, (*trouble, "system.container"), LIKELY)
     return None
@@ -143,6 +149,9 @@ def _by_hook(case: Case, reason: str) -> Optional[Outcome]:
     if "file exists" in reason:
         message = "the image holds driver files of its own, over which the toolkit cannot put the host's"
         return case.failed(message, evidence, certainty=LIKELY, fixes=(_without_driver_files(),))
+    if "ldcache" in reason or "ldconfig" in reason:
+        message = "the toolkit's ldconfig failed: its config.toml names another program than this system's"
+        return _host(case, message, _HOOK, LIKELY)
     if "load library failed" in reason and works:
         message = "the toolkit finds no driver though the host has one: Docker runs apart (Docker Desktop, a snap)"
         return _host(case, message, _HOOK, LIKELY)

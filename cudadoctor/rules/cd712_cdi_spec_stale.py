@@ -67,7 +67,7 @@ def judge(case: Case) -> Outcome:
                 Remedy("generate-cdi-spec"),
             )
     if case.fact(_UNKNOWN).is_known:
-        device = case.value(_UNKNOWN).get("device", "nvidia.com/gpu")
+        device = str(case.value(_UNKNOWN).get("device", "nvidia.com/gpu")).rstrip(":.")
         return _failed(
             case,
             f"the container engine finds no description of {device}: it was never written, or lists other devices",

@@ -29,6 +29,11 @@ CASES = [
     ),
     fails("a sentence alone", windows().only().set(SLOW).set(NAMED), certainty="likely"),
     fails("uneven with it on", windows().set(ON).set(SLOW), certainty="possible"),
+    fails(
+        "somebody pastes the setting beside the complaint",
+        windows().only("system.os").set(ON).set(SLOW).set({"examination.kind": "report"}),
+        certainty="likely",
+    ),
     skips("Linux", linux().set(SLOW)),
     skips("nothing is known", windows().only("examination.kind")),
     unknown_when("the registry cannot be read", windows().unknown("windows.hardware_scheduling")),

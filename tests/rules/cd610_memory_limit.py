@@ -36,6 +36,12 @@ CASES = [
     fails("Slurm ended the job", REPORT.set(SLURM), certainty="certain", blame="allocation"),
     fails("Kubernetes ended the pod", REPORT.set(POD), certainty="certain", blame="allocation"),
     fails("a worker was killed", REPORT.set(WORKER), says="DataLoader worker", certainty="likely", severity="error"),
+    fails(
+        "a worker ended, and nobody says how",
+        REPORT.set({"symptom.worker_killed": {"text": "DataLoader worker (pid(s) 4242) exited unexpectedly"}}),
+        says="perhaps",
+        certainty="possible",
+    ),
     fails("exit 137 and no more", REPORT.set(SIGNAL), says="killed from outside", certainty="possible"),
     fails("killed on a small machine", REPORT.set(SIGNAL).set({"memory.total": 16 * GIB}), certainty="likely"),
     fails("torch was refused memory", REPORT.set(REFUSED), says="8.0 GiB asked for", certainty="certain"),

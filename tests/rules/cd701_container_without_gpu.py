@@ -124,6 +124,7 @@ CASES = [
     ),
     fails("the toolkit finds no driver", hook("initialization error", "load library failed"), certainty="possible"),
     fails("an image with a driver in it", hook("mount error", "file creation failed: /x: file exists"), fix="manual"),
+    fails("ldconfig", hook("ldcache error", "process /sbin/ldconfig failed with error code: 1"), says="ldconfig"),
     fails("a GPU that is not there", hook("device error", "1: unknown device"), says="does not have"),
     fails(
         "the banner of NVIDIA's images",
@@ -143,6 +144,11 @@ CASES = [
         "a prompt inside a container, and no driver",
         told(no_driver_found="Found no NVIDIA driver on your system").set({"system.container": "docker"}),
         certainty="likely",
+    ),
+    fails(
+        "a compose file that says nothing of GPUs",
+        told(no_driver_found="Found no NVIDIA driver").set({"container.image": "pytorch/pytorch:2.6.0-cuda12.4"}),
+        certainty="possible",
     ),
     skips(
         "the command asks for them: something else is wrong",

@@ -267,6 +267,7 @@ def _by_name(role: str, effect: dict[str, Any]) -> Draft:
         "venv": "Python's venv module",
         "pip": "pip",
         "python-headers": "Python's headers (Python.h)",
+        "container-toolkit": "the NVIDIA Container Toolkit (nvidia-container-toolkit)",
         "kernel-headers": "the headers of the running kernel",
     }.get(role, role)
     text = f"Install {what} with your distribution's package manager."

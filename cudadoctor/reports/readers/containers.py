@@ -150,12 +150,12 @@ def _command(started: re.Match[str], command: str, line: int) -> Iterator[Claim]
         or "nvidia" in options.get("--runtime", "")
         or "nvidia" in options.get("--device", "")
     )
+    yield Claim("container.engine", _engine(started), line)
     # Any image may be started without a GPU; of these it is told what it was not given. On a cluster, where Apptainer
     # runs, the image has a name of its own.
     if asked or _GPU_IMAGE.search(image) or started.re is _SINGULARITY:
         yield Claim("container.image", found.group(1), line)
         yield Claim("container.gpus_requested", asked, line)
-        yield Claim("container.engine", _engine(started), line)
         if options.get("--ipc") == "host":
             yield Claim("container.host_ipc", True, line)
         size = options.get("--shm-size", "")

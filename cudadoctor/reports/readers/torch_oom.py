@@ -81,6 +81,9 @@ def _claims(said: str, line: int) -> Iterator[Claim]:
     if unallocated is not None and "oom.allocated" in found:
         # Since torch 2.1 the text tells what is reserved beyond what is allocated; before, it told the sum.
         found["oom.reserved"] = found["oom.allocated"] + unallocated
+    elif found.get("oom.reserved", 1 << 62) < found.get("oom.allocated", 0):
+        # torch 1.0 to 1.3: "cached" is what is reserved beyond what is allocated.
+        found["oom.reserved"] += found["oom.allocated"]
     others = [size for size in map(_size, _OTHERS.findall(said)) if size is not None]
     # Seen from a container, this process is listed by its number on the host, and is none of the others.
     itself = sum(others) + found.get("oom.allocated", 0) > found.get("oom.total", 1 << 62)
