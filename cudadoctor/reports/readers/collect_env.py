@@ -34,6 +34,8 @@ TRIGGERS = ("collecting environment information", "pytorch version:", "pytorch v
 
 # A report is some hundred lines long; vLLM's with its topology and a long list of variables is longer.
 _LONGEST = 500
+# A log that names torch's version a thousand times holds no thousand reports.
+_MOST_IN_VAIN = 300
 # So many lines without anything of a report's end it.
 _MOST_BETWEEN = 40
 # vLLM's begins with the system: so many lines stand before torch's version.
@@ -69,7 +71,10 @@ _IDS = {
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
+    in_vain = 0
     for hit in hits:
+        if in_vain > _MOST_IN_VAIN:
+            break
         if hit <= end or not _BEGIN.search(text[hit]):
             continue
         first = _start(text, hit, end)
@@ -80,6 +85,8 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             made = _Claims(text, first, last, found)
             kind = "vLLM collect_env" if found.values.get("vLLM Version") else "torch collect_env"
             yield Block(kind, first, last, tuple(made.made()), REPORT, made.driver)
+        else:
+            in_vain += 1
 
 
 def _start(text: Text, hit: int, before: int) -> int:

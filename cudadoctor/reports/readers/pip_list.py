@@ -52,6 +52,7 @@ TRIGGERS = (
 )
 
 _MOST_ROWS = 3000
+_MOST_LISTS = 300
 _HEAD = re.compile(r"\s*Package\s+Version(?:\s+(\S.*))?$")
 _RULE = re.compile(r"\s*-{3,}(?: +-{3,}){1,4}\s*$")
 _ROW = re.compile(rf"\s*([A-Za-z0-9][\w.-]{{0,80}})\s+({VERSION})(?:\s+(\S.*))?$")
@@ -70,9 +71,12 @@ _INSTALLERS = ("pip", "uv", "conda", "poetry", "pdm", "uv-bootstrap")
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
+    found = 0
     for hit in hits:
         if hit <= end:
             continue
+        if found >= _MOST_LISTS:
+            break
         line = text[hit]
         if _HEAD.match(line):
             block = _table(text, hit, matrix)
@@ -85,6 +89,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             block = _rows_alone(text, hit, end, matrix)
         if block is not None:
             end = block.last
+            found += 1
             yield block
 
 
