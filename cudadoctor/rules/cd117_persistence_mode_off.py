@@ -1,7 +1,8 @@
 """Persistence mode is off
 
 What it checks
-    Whether persistence mode is off on a data-center card of a Linux server. It is advice: everything works without it.
+    Whether persistence mode is off on a data-center card of a Linux server. It is advice, since everything works
+    without it, unless somebody tells of a slow start.
 
 Why it matters
     While no program uses a GPU, the driver lets go of it, and the next program waits for seconds (on a server with many
@@ -18,10 +19,12 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.surroundings import in_container, in_wsl, on_jetson
 from cudadoctor.model.catalogue import gpu_numbers
-from cudadoctor.rules.api import INFO, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import INFO, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD117",
@@ -29,11 +32,12 @@ RULE = Rule(
     title="Persistence mode is off",
     severity=INFO,
     blame=MACHINE,
-    follows_from=("CD106", "CD113"),
+    follows_from=("CD106", "CD113", "CD304", "CD305", "CD312"),
     precedence=90,
 )
 
 _DATA_CENTER = "datacenter"
+_SLOW = "symptom.start_is_slow"
 
 
 def judge(case: Case) -> Outcome:
@@ -42,6 +46,10 @@ def judge(case: Case) -> Outcome:
     if in_container(case):
         return case.skipped("the container's host sets it")
     numbers = gpu_numbers(case.facts)
+    if case.fact(_SLOW).is_known:
+        outcome = _slow(case, [n for n in numbers if case.value(f"gpu.{n}.persistence_mode") is False])
+        if outcome is not None:
+            return outcome
     if not numbers:
         return case.skipped("NVML shows no GPU")
     read = [n for n in numbers if not case.fact(f"gpu.{n}.persistence_mode").is_unknown]
@@ -70,6 +78,26 @@ def judge(case: Case) -> Outcome:
                 },
             ),
         ),
+    )
+
+
+def _slow(case: Case, off: list[int]) -> Optional[Outcome]:
+    """Somebody tells of a slow start: where persistence mode is off, this is the likeliest reason."""
+    if not off and any(case.value(f"gpu.{n}.persistence_mode") for n in gpu_numbers(case.facts)):
+        return None
+    # A slow first use of CUDA may as well be code that is compiled for the card; nvidia-smi compiles none.
+    said = str(case.value(_SLOW).get("text", "")).lower()
+    facts = tuple(f"gpu.{n}.persistence_mode" for n in off)
+    effect = {_SLOW: None, **dict.fromkeys(facts, True)}
+    state = "persistence mode is off, so the driver" if off else "without persistence mode the driver"
+    return case.failed(
+        f"the start is slow: {state} is set up anew for each program",
+        (_SLOW, *facts),
+        certainty=LIKELY if off or "first cuda" not in said else POSSIBLE,
+        severity=WARNING,
+        data={"gpus": off},
+        fixes=(Remedy("restart-service", {"service": "nvidia-persistenced", "effect": effect}),),
+        not_helping=("another torch build: the driver needs the time",),
     )
 
 

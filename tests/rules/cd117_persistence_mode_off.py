@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import Machine, container, fails, linux, passes, skips, unknown_when, windows, wsl
+from cudadoctor.testing import Machine, container, fails, linux, passes, report, skips, unknown_when, windows, wsl
 
 RULE = "CD117"
 
@@ -11,6 +11,8 @@ def a100(persistence: bool) -> Machine:
     machine = linux().gpu("NVIDIA A100-SXM4-80GB", "8.0", 80, device_id="20b2")
     return machine.set({"gpu.0.persistence_mode": persistence})
 
+
+SLOW = report().says("start_is_slow", "nvidia-smi takes 12 seconds")
 
 CASES = [
     passes("it is on", a100(True)),
@@ -29,4 +31,20 @@ CASES = [
     skips("WSL has none", wsl()),
     skips("no card", linux().no_gpu()),
     unknown_when("it cannot be read", linux().unknown("gpu.0.persistence_mode")),
+    fails(
+        "a report: nvidia-smi is slow, and the mode is off",
+        SLOW.set({"gpu.0.persistence_mode": False}),
+        says="slow",
+        severity="warning",
+        certainty="likely",
+        fix="restart-service",
+    ),
+    fails("a report: nvidia-smi is slow", SLOW, severity="warning", certainty="likely"),
+    fails(
+        "a report: the first use of CUDA is slow, which may be the compiler",
+        report().says("start_is_slow", "the first CUDA call takes a minute"),
+        severity="warning",
+        certainty="possible",
+    ),
+    passes("a report: a slow start, and the mode is on", SLOW.set({"gpu.0.persistence_mode": True})),
 ]
