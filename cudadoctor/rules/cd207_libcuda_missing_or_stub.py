@@ -150,6 +150,9 @@ def _by_the_text(case: Case) -> Outcome:
     lost = symptom(case, "cuda_init_failed", "no_cuda_device")
     wsl = in_wsl(case) or symptom(case, "wsl_named") is not None
     if lost is not None and wsl and reply.state != NO and not case.value("env.CUDA_VISIBLE_DEVICES"):
+        if lost.fact == "symptom.no_cuda_device" and "/usr/lib/wsl" not in str(case.value("env.LD_LIBRARY_PATH")):
+            # Programs that bring a runtime of their own say no more than this, for many reasons.
+            return case.undecided("whether Windows' libcuda is found first in WSL is not known", (lost.fact,))
         works = reply.state == YES or symptom(case, "smi_works") is not None
         return _reported(
             case,

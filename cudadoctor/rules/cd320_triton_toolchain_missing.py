@@ -2,8 +2,7 @@
 
 What it checks
     Whether Triton (torch.compile, vLLM, Unsloth, ...) or the build of an extension said that it found no C compiler, no
-    Python.h, or no Triton at all; on this machine, whether a compiler and the headers are there for the Triton that is
-    installed.
+    Python.h, or no Triton at all. Without such a word the lack of them is no fault.
 
 Why it matters
     Triton compiles a small C launcher for each kind of kernel when it first runs. Without a compiler or without
@@ -61,26 +60,12 @@ def judge(case: Case) -> Outcome:
     if not triton.is_known or (found.is_unknown and headers.is_unknown):
         return case.undecided("cannot tell whether Triton has a C compiler and Python.h", (_COMPILER, _HEADERS))
     if found.is_absent:
-        return _failed(
-            case,
-            f"triton {triton.get()} is installed and there is no C compiler: torch.compile would fail, the rest works",
-            (_COMPILER, "package.triton.version"),
-            _compiler_fixes(case, {}),
-        )
+        return case.skipped("no C compiler: not needed, unless torch.compile or a build asks for one")
     if headers.value is False:
-        return _failed(
-            case,
-            f"triton {triton.get()} is installed and Python.h is not: torch.compile would fail, the rest works",
-            (_HEADERS, "package.triton.version"),
-            _header_fixes(case, {}),
-        )
+        return case.skipped("no Python.h: not needed, unless torch.compile or a build asks for it")
     if found.is_unknown or headers.is_unknown:
         return case.undecided("cannot tell whether Triton has a C compiler and Python.h", (_COMPILER, _HEADERS))
     return case.passed(f"Triton has a C compiler ({found.get()}) and Python.h", (_COMPILER, _HEADERS))
-
-
-def _failed(case: Case, message: str, evidence: tuple[str, ...], fixes: tuple[Fix, ...]) -> Outcome:
-    return case.failed(message, evidence, fixes=fixes)
 
 
 def _no_compiler(case: Case, said: Symptom) -> Outcome:

@@ -25,14 +25,8 @@ NO_H = "/tmp/tmpab12/main.c:5:10: fatal error: Python.h: No such file or directo
 CASES = [
     passes("gcc and Python.h are there", triton(linux()), says="/usr/bin/gcc"),
     skips("no Triton", linux().set({"package.triton.version": GONE})),
-    fails(
-        "no compiler, and no error yet: advice",
-        triton(linux(), compiler=False),
-        says="torch.compile would fail, the rest works",
-        severity="info",
-        fix="install-package",
-    ),
-    fails("no headers, and no error yet", triton(linux(), headers=False), says="Python.h", severity="info"),
+    skips("no compiler, and nothing that asks for one", triton(linux(), compiler=False), says="not needed"),
+    skips("no headers, and nothing that asks for them", triton(linux(), headers=False), says="not needed"),
     fails(
         "Triton says so",
         report("triton_no_compiler", NO_CC, linux()),
