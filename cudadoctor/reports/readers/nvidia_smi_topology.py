@@ -54,7 +54,7 @@ def _square(text: Text, hit: int, size: int) -> Optional[Block]:
             continue
         cells = match.group(2).split()[:size]
         number = int(match.group(1))
-        if number != len(rows) or len(cells) < size or cells[number] != "X":
+        if number != len(rows) or number >= size or len(cells) < size or cells[number] != "X":
             break
         rows[number] = cells
         last = index
