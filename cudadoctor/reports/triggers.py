@@ -59,7 +59,7 @@ class Triggers:
                 if wrapped and (b"\x1b" in looked_at or b"&" in looked_at):
                     looked_at = folded(clean(text.raw(index)))
                 marks = self._marks_of(looked_at)
-                if len(seen) < _MOST_REMEMBERED and len(line) < 500:
+                if len(seen) < _MOST_REMEMBERED and (len(line) < 500 or len(seen) < 1000):
                     seen[line] = marks
             if marks is not _NO_MARKS:
                 text.marks[index] = marks
