@@ -1,12 +1,12 @@
-"""torch is years behind, or runs on this GPU by PTX alone
+"""A build of torch with code of its own for this GPU is there
 
 What it checks
-    Whether the installed torch is years older than the newest release that the data knows, and whether it has machine
-    code for this GPU or only PTX, which the driver has to compile first.
+    Whether the installed torch has machine code for this GPU or only PTX, which the driver has to compile first. How
+    old the release is it tells whoever looks (--verbose); that is never a finding.
 
 Why it matters
-    It is no fault: a torch that works needs no update, and this is never more than advice. Old releases get no fixes,
-    and new packages no longer support them. Without machine code the first start takes minutes.
+    It is no fault: a torch that works needs no update, and this is never more than advice. Without machine code the
+    first start takes minutes.
 
 How to fix
     Nothing has to be done. `cudadoctor fix --print --torch NEWEST` shows which build would serve this machine.
@@ -22,12 +22,12 @@ from typing import Optional
 from cudadoctor.derive.coverage import coverage
 from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import CUDA, MISSING, UNCLEAR, torch_build
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, INFO, LIKELY, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ENVIRONMENT, INFO, LIKELY, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD311",
     name="newer-build-available",
-    title="torch is years behind, or runs on this GPU by PTX alone",
+    title="A build of torch with code of its own for this GPU is there",
     severity=INFO,
     blame=ENVIRONMENT,
     precedence=90,
@@ -60,14 +60,8 @@ def judge(case: Case) -> Outcome:
     newest = case.matrix.torch_versions()[0]
     behind = _years_behind(case, build.release)
     if behind is not None and behind >= _YEARS:
-        return case.failed(
-            f"torch {build.version} is {behind} years old ({newest} is the newest); it may stay as long as it does "
-            "what it should",
-            evidence,
-            certainty=CERTAIN,
-            data={"newest": newest},
-            fixes=(Remedy("install-torch", {"keep": False}),),
-        )
+        # A torch that does what it should may stay: this is told to whoever looks, and is no finding.
+        return case.passed(f"torch {build.version} is {behind} years old, and works ({newest} is the newest)", evidence)
     if build.release == newest:
         return case.passed(f"torch {build.version} is the newest release that is known", evidence)
     return case.passed(f"torch {build.version} is no old release ({newest} is the newest that is known)", evidence)

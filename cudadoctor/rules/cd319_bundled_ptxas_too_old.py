@@ -52,10 +52,12 @@ def judge(case: Case) -> Outcome:
     if triton.is_absent:
         return case.skipped("no Triton")
     cards = [gpu for gpu in visible_gpus(case) if gpu.compute_capability.is_known]
-    if in_report(case) and not (triton.is_known and cards):
-        return case.skipped("no error speaks of an assembler that does not know the GPU")
-    if not triton.is_known or not cards:
-        return case.undecided("cannot tell Triton's version, or the GPU", ("package.triton.version",))
+    if not triton.is_known:
+        if in_report(case):
+            return case.skipped("no error speaks of an assembler that does not know the GPU")
+        return case.undecided("cannot tell Triton's version", ("package.triton.version",))
+    if not cards:
+        return case.skipped("no GPU is known for which Triton would compile")
     for gpu in cards:
         capability = gpu.compute_capability.get()
         bundled = case.matrix.assembler(triton.get(), capability)

@@ -13,13 +13,10 @@ CASES = [
     passes("a year old", linux().torch("2.9.1+cu128", sass=["sm_80", "sm_86", "sm_90"])),
     passes("two years old", linux().torch("2.5.1+cu124", sass=["sm_80", "sm_86", "sm_90"])),
     passes("a release that the data does not know", linux().torch("99.1.0+cu130", sass=["sm_86", "sm_90"])),
-    fails(
-        "three years old",
+    passes(
+        "three years old: told, and no finding",
         linux().torch("1.13.1+cu117", sass=["sm_80", "sm_86"]),
-        says=["torch 1.13.1+cu117 is 3 years old", "it may stay"],
-        severity="info",
-        certainty="certain",
-        fix="install-torch",
+        says="torch 1.13.1+cu117 is 3 years old, and works",
     ),
     fails(
         "PTX alone",
@@ -27,6 +24,7 @@ CASES = [
         says="only PTX for the NVIDIA GeForce RTX 5090",
         severity="info",
         certainty="likely",
+        fix="install-torch",
     ),
     skips("no torch", linux().no_torch()),
     skips("a CPU build", linux().torch("1.13.1+cpu")),

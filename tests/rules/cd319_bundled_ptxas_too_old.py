@@ -83,5 +83,6 @@ CASES = [
         certainty="likely",
         fix="install-torch",
     ),
+    skips("no GPU is known", linux().no_driver().no_gpu().package("triton", "3.8.0")),
     unknown_when("Triton's version is not known", linux().unknown("package.triton.version")),
 ]
