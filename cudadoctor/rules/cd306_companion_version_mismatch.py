@@ -48,7 +48,7 @@ RULE = Rule(
 def judge(case: Case) -> Outcome:
     build = case.derived(torch_build)
     if build.kind not in (CUDA, CPU, ROCM) or build.release is None:
-        return case.skipped("torch is not installed, or its version is not known")
+        return _by_words(case) or case.skipped("torch is not installed, or its version is not known")
     installed = [name for name in COMPANIONS if case.fact(f"package.{name}.version").is_known]
     unread = [name for name in COMPANIONS if case.fact(f"package.{name}.version").is_unknown]
     open_question: list[tuple[str, str]] = []
@@ -84,6 +84,9 @@ def judge(case: Case) -> Outcome:
             return case.skipped(f"torch {build.version} is no build of PyTorch's index: its maker chooses {own[0]}")
         return case.undecided(open_question[0][1], tuple(f"package.{name}.version" for name in own))
     if not installed:
+        found = _by_words(case)
+        if found is not None:
+            return found
         if unread:
             return case.undecided("cannot tell which companions are installed", (f"package.{unread[0]}.version",))
         return case.skipped("no companions are installed")
@@ -91,6 +94,26 @@ def judge(case: Case) -> Outcome:
     return case.passed(
         f"{shown}: made for torch {build.version}",
         ("torch.version", *(f"package.{name}.version" for name in installed)),
+    )
+
+
+_SAID = "symptom.companion_operator_missing"
+
+
+def _by_words(case: Case) -> Optional[Outcome]:
+    """torchvision's operator is unknown to torch: its extension did not load, mostly for want of the right torch. That
+    a backend lacks it is another matter (CD307)."""
+    text = str(case.value(_SAID, {}).get("text", ""))
+    if not text or "backend" in text.lower():
+        return None
+    name = "torchaudio" if "torchaudio" in text else "torchvision"
+    return case.failed(
+        f"{name}'s own operators are missing: it was made for another torch",
+        (_SAID,),
+        certainty=LIKELY,
+        data={"package": name},
+        fixes=(remedy_for(case, name, {_SAID: None}),),
+        not_helping=("another driver or CUDA toolkit: the two packages do not fit each other",),
     )
 
 

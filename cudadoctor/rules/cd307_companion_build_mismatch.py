@@ -40,11 +40,12 @@ RULE = Rule(
 
 def judge(case: Case) -> Outcome:
     build = case.derived(torch_build)
+    said = _by_words(case)
     if build.kind not in (CUDA, CPU):
-        return case.skipped("torch is not installed, or its build is not known")
+        return said or case.skipped("torch is not installed, or its build is not known")
     installed = [name for name in COMPANIONS if case.fact(f"package.{name}.version").is_known]
     if not installed:
-        return case.skipped("no companions are installed")
+        return said or case.skipped("no companions are installed")
     undecided = []
     for name in installed:
         version: str = case.value(f"package.{name}.version")
@@ -62,11 +63,42 @@ def judge(case: Case) -> Outcome:
             message = f"{name} {version} is built for CUDA {cuda}, and torch {build.version} for CUDA {build.cuda}"
             return _failed(case, name, message, certainty, evidence)
     facts = tuple(f"package.{name}.version" for name in installed)
+    if said is not None and undecided:
+        return said
     if len(undecided) == len(installed):
         if build.kind == CPU or build.is_own_build or build.is_from_conda:
             return case.skipped(f"{undecided[0]} does not say how it was built")
         return case.undecided(f"cannot tell how {undecided[0]} was built", facts)
     return case.passed("torch's companions are of the same build", ("torch.version", *facts))
+
+
+_NO_BACKEND = "symptom.companion_operator_missing"
+_DIFFERS = "symptom.companion_cuda_differs"
+
+
+def _by_words(case: Case) -> Optional[Outcome]:
+    """torchvision says that it has no code for CUDA, or was compiled for another one."""
+    text = str(case.value(_NO_BACKEND, {}).get("text", ""))
+    if "backend" in text.lower() and "torchvision" in text:
+        return case.failed(
+            "torchvision is a CPU build: its operators have no code for CUDA",
+            (_NO_BACKEND,),
+            certainty=LIKELY,
+            data={"package": "torchvision"},
+            fixes=(remedy_for(case, "torchvision", {_NO_BACKEND: None}),),
+            not_helping=("another torch alone: it is torchvision that lacks CUDA",),
+        )
+    told = case.value(_DIFFERS)
+    if told is not None:
+        name = str(told.get("package") or "torchvision").lower()
+        both = f" ({told['cuda']} and {told['torch_cuda']})" if told.get("cuda") and told.get("torch_cuda") else ""
+        return case.failed(
+            f"{name} and torch were built for different releases of CUDA{both}",
+            (_DIFFERS,),
+            data={"package": name},
+            fixes=(remedy_for(case, name if name in COMPANIONS else "torchvision", {_DIFFERS: None}),),
+        )
+    return None
 
 
 # conda's build strings: py310_cu121, cuda126py311hc2d9d9e_0, py310_cpu, cpu_py311h1234567_0.

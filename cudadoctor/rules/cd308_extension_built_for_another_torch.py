@@ -77,13 +77,7 @@ def judge(case: Case) -> Outcome:
             which = "the new" if abi.group(1) == "true" else "the old"
             return _failed(case, name, f"{which} C++ ABI", build.version, f"package.{name}.version")
     if symbol.is_known:
-        return case.failed(
-            "an extension misses a symbol of torch: it was built for another release",
-            ("symptom.extension_symbol_missing", "torch.version"),
-            certainty=LIKELY,
-            fixes=(_rebuild("the extension", build.release, {"symptom.extension_symbol_missing": None}),),
-            not_helping=("another driver or CUDA toolkit: the symbol is torch's own",),
-        )
+        return _symbol(case)
     facts = tuple(f"package.{name}.built_for_torch" for name in names)
     return case.passed(f"{', '.join(names)} fit torch {build.version}", facts)
 
@@ -105,6 +99,89 @@ def _of_another_cuda(case: Case, other: BuiltForCuda) -> Outcome:
             "a symbolic link under the other number: the number stands for what is inside",
         ),
     )
+
+
+_XFORMERS = "symptom.xformers_built_for_another_torch"
+_BITSANDBYTES = "symptom.bitsandbytes_no_cuda"
+
+
+def _by_words(case: Case) -> Optional[Outcome]:
+    """What xformers and bitsandbytes say themselves."""
+    told = case.value(_XFORMERS, {})
+    built, have = str(told.get("built") or ""), str(told.get("have") or "")
+    # With torch's CPU build it is torch that is wrong (CD302).
+    if built and have and not have.endswith("+cpu") and not case.fact("package.xformers.built_for_torch").is_known:
+        effect: dict[str, object] = {_XFORMERS: None}
+        release = _public(have)
+        pins = [pin for pin in case.matrix.pins("xformers") if pin.torch == f"=={release}"]
+        remedy = _rebuild("xformers", release, effect)
+        if pins:
+            remedy = Remedy(
+                "reinstall-package", {"pins": {"xformers": pins[0].version}, "index": "torch", "effect": effect}
+            )
+        return case.failed(
+            f"xformers was built for torch {built}, and torch {have} is installed",
+            (_XFORMERS,),
+            data={"package": "xformers"},
+            fixes=(remedy,),
+            not_helping=("another driver: the package does not fit torch",),
+        )
+    lacking = case.value(_BITSANDBYTES, {})
+    library = str(lacking.get("library") or lacking.get("cuda") or "")
+    if lacking and case.derived(torch_build).kind != CPU:
+        which = f" for CUDA {library.removeprefix('cuda')}" if library else ""
+        return case.failed(
+            f"this bitsandbytes has no library{which}: it was built without it, or for other releases of CUDA",
+            (_BITSANDBYTES,),
+            certainty=LIKELY,
+            data={"package": "bitsandbytes"},
+            fixes=(
+                Remedy(
+                    "manual",
+                    {
+                        "title": "Install bitsandbytes anew",
+                        "text": "Its wheels on PyPI hold a library for each CUDA that torch comes for; somebody's own "
+                        "build, or an old release, does not:\n    python -m pip install --upgrade --force-reinstall "
+                        "--no-deps bitsandbytes\nthen look with: python -m bitsandbytes",
+                        "kind": "install",
+                        "needs": ["network"],
+                        "effect": {_BITSANDBYTES: None},
+                    },
+                ),
+            ),
+            not_helping=("another driver: the GPU was found; the package lacks its own file",),
+        )
+    return None
+
+
+def _symbol(case: Case) -> Outcome:
+    """A symbol of torch that an extension misses."""
+    build = case.derived(torch_build)
+    name = _package_of(case, str(case.value("symptom.extension_symbol_missing", {}).get("file") or ""))
+    release = build.release or "the torch that is installed"
+    return case.failed(
+        f"{name or 'an extension'} misses a symbol of torch: it was built for another release, or another C++ ABI",
+        ("symptom.extension_symbol_missing", "torch.version"),
+        certainty=LIKELY,
+        data={"package": name} if name else {},
+        fixes=(_rebuild(name or "the extension", release, {"symptom.extension_symbol_missing": None}),),
+        not_helping=("another driver or CUDA toolkit: the symbol is torch's own",),
+    )
+
+
+_FILE = pattern(r"[A-Za-z][A-Za-z0-9_]{1,40}")
+
+
+def _package_of(case: Case, file: str) -> Optional[str]:
+    """The package that a compiled file belongs to: an installed one whose name the file's begins with."""
+    match = _FILE.match(file.rpartition("/")[2])
+    if match is None:
+        return None
+    stem = match.group().lower().strip("_").replace("_", "-")
+    names = {name.partition(".")[0] for name in case.facts.under("package")} - set(_NOT_EXTENSIONS)
+    known = {*names, *(row.name for row in case.matrix.frameworks())}
+    fitting = sorted((name for name in known if stem.startswith(name)), key=len)
+    return fitting[-1] if fitting else None
 
 
 # In the versions of flash-attn's and others' ready wheels: 2.5.5+cu118torch2.2cxx11abiTRUE.

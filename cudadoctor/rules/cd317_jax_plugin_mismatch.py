@@ -160,11 +160,21 @@ def _failed(
             "remove": [name for name, _ in _parts(case)],
             # Without a driver to go by: CUDA 12 runs on more of them.
             "instead": f"jax[{extra or 'cuda12'}]",
-            "effect": {**gone, _MISMATCH: None, _MISSING: None, _FAILED: None, _JAXLIB: None},
+            "effect": {
+                **gone,
+                _MISMATCH: None,
+                _MISSING: None,
+                _FAILED: None,
+                _JAXLIB: None,
+                "package.jax.version": None,
+            },
         },
     )
     if case.value("system.os") == "windows":
-        remedy = Remedy("use-wsl", {"requirement": "jax[cuda12]", "effect": {_MISSING: None, _JAXLIB: None}})
+        remedy = Remedy(
+            "use-wsl",
+            {"requirement": "jax[cuda12]", "effect": {_MISSING: None, _JAXLIB: None, "package.jax.version": None}},
+        )
     return case.failed(
         message,
         evidence,

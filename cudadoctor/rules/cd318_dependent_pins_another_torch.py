@@ -118,9 +118,9 @@ def _remedy(case: Case, name: str, wanted: str) -> Remedy:
     """The torch that it wants where a build of it serves this machine, else the release for the torch that is there."""
     exact = _EXACT.match(wanted)
     build = case.derived(torch_build)
-    effect = {_PIP_SAYS: None}
+    effect = {_PIP_SAYS: None, f"package.{name}.requires": None, f"package.{name}.version": None}
     if exact is not None and _serves(case, exact.group(1)):
-        return Remedy("install-torch", {"torch": exact.group(1), "keep": False, "effect": effect})
+        return Remedy("install-torch", {"torch": exact.group(1), "keep": False, "effect": {_PIP_SAYS: None}})
     fitting = next((pin.version for pin in case.matrix.pins(name) if _holds(build.release or "", pin.torch)), None)
     if fitting is not None:
         index = "torch" if name == "xformers" else ""
@@ -132,7 +132,7 @@ def _remedy(case: Case, name: str, wanted: str) -> Remedy:
             "text": f"{name} wants torch{wanted}. Install it and torch in one command, in an environment of its own if "
             "something else needs the torch that is here.",
             "kind": "install",
-            "effect": {f"package.{name}.version": None, **effect},
+            "effect": effect,
         },
     )
 

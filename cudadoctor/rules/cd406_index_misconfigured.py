@@ -272,8 +272,26 @@ def _failed(
         evidence,
         certainty=certainty,
         severity=severity,
-        fixes=(Remedy("install-torch", {"effect": {_PAGE: None, _NOTHING: None, _OTHERS: None, **_no_command()}}),),
+        fixes=(
+            Remedy("install-torch", {"effect": {_PAGE: None, _NOTHING: None, _OTHERS: None, **_no_command()}}),
+            *((_correct(case),) if evidence[0].startswith(("pip.", "uv.")) else ()),
+        ),
         not_helping=("a newer pip: it looks where it is told to",),
+    )
+
+
+def _correct(case: Case) -> Remedy:
+    """The settings stay as they are otherwise, and turn the next install aside again."""
+    files = ", ".join(map(str, case.value("pip.configured_by", [])))
+    return Remedy(
+        "manual",
+        {
+            "title": "Take the wrong index out of the settings",
+            "text": f"It is set in {files or 'a configuration file or a variable'} (pip config list, pip config debug; "
+            "UV_TORCH_BACKEND and uv.toml for uv).",
+            "kind": "setting",
+            "effect": {"pip.index_url": None, "pip.extra_index_urls": [], "uv.torch_backend": None},
+        },
     )
 
 

@@ -57,7 +57,7 @@ def judge(case: Case) -> Outcome:
         found = _overridden(case, str(override.get()).strip(), serves)
         if found is not None:
             return found
-    if virtual.is_absent and build.kind == CPU and build.is_from_conda:
+    if virtual.is_absent and in_report and build.kind == CPU and build.is_from_conda:
         return _failed(
             case,
             "conda saw no CUDA (no __cuda among its virtual packages), and installed torch's CPU build",
@@ -186,7 +186,7 @@ def _failed(
                     "title": "Make the environment where the GPU is, or tell conda what is there",
                     "text": f"Run conda on a node with a GPU, or in the shell in which you install: {setting}",
                     "kind": "install",
-                    "effect": {_SAID: None, _VIRTUAL: "13.0", "torch.origin": None, "scheduler.kind": None},
+                    "effect": {_SAID: None, _VIRTUAL: "13.0", "scheduler.kind": None},
                 },
             ),
         ),

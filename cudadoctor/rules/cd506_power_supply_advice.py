@@ -91,7 +91,12 @@ def _failed(
                     f"rating that the card's maker names.{drawn} To test it, lower the limit (as administrator): "
                     "nvidia-smi -pl WATTS; if the machine holds then, it is the supply.",
                     "kind": "manual",
-                    "effect": {_SAID: None, "kernel.log_events": []},
+                    "effect": {
+                        _SAID: None,
+                        "kernel.log_events": [],
+                        **{f"gpu.{index}.throttle_reasons": [] for index in gpu_numbers(case.facts)},
+                        **{f"gpu.{index}.lost": False for index in gpu_numbers(case.facts)},
+                    },
                 },
             ),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cudadoctor.derive.wheel import torch_build
+from cudadoctor.derive.wheel import UNTOLD, torch_build
 from cudadoctor.rules.api import Case, Remedy
 
 
@@ -15,6 +15,19 @@ def remedy_for(case: Case, name: str, effect: Mapping[str, Any]) -> Remedy:
     build = case.derived(torch_build)
     if build.row is not None:
         return Remedy("reinstall-companions", {"packages": [name], "effect": dict(effect)})
+    if build.version is None or build.version == UNTOLD:
+        return Remedy(
+            "manual",
+            {
+                "title": f"Install torch and {name} anew, in one command",
+                "text": f"First: python -m pip uninstall -y torch {name}\nthen both in one command and from one index, "
+                f"that of a CUDA variant, so that they are of one build: python -m pip install torch {name} "
+                "--index-url https://download.pytorch.org/whl/cuXXX, with the variant that `cudadoctor fix --print` "
+                "gives for the GPU and driver.",
+                "kind": "install",
+                "effect": {f"package.{name}.version": None, **effect},
+            },
+        )
     return Remedy(
         "manual",
         {

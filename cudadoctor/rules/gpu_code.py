@@ -128,7 +128,9 @@ def knows_gpu(case: Case, capability: str) -> bool:
     """Whether the CUDA that torch was built with compiles for this GPU."""
     row, cuda = case.matrix.architecture(capability), case.derived(torch_build).cuda
     first = numbers(row.first_cuda) if row is not None and row.first_cuda else None
-    return bool(cuda and first and (numbers(cuda) or ()) >= first)
+    last = numbers(row.last_cuda) if row is not None and row.last_cuda else None
+    have = numbers(cuda) if cuda else None
+    return bool(have and first and have >= first and (last is None or have <= last))
 
 
 def _within_major(case: Case, capability: str) -> bool:

@@ -49,7 +49,11 @@ CASES = [
         severity="warning",
         certainty="certain",
     ),
-    fails("conda info lists none, and torch is a CPU build", CPU.set({"conda.virtual_cuda": GONE}), certainty="likely"),
+    fails(
+        "conda info lists none, and torch is a CPU build",
+        CPU.set({"conda.virtual_cuda": GONE, "examination.kind": "report"}),
+        certainty="likely",
+    ),
     fails(
         "conda info in a report lists none, beside a driver",
         linux().set({"conda.virtual_cuda": GONE, "examination.kind": "report"}),
