@@ -47,7 +47,12 @@ def judge(case: Case) -> Outcome:
     other = case.derived(extension_of_another_cuda)
     if other is not None:
         return _of_another_cuda(case, other)
+    told = _by_words(case)
+    if told is not None:
+        return told
     if build.kind not in (CUDA, CPU) or build.release is None:
+        if case.fact("symptom.extension_symbol_missing").is_known:
+            return _symbol(case)
         return case.skipped("torch is not installed, or its version is not known")
     stated = {
         name.rpartition(".")[0]: fact

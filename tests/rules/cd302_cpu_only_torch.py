@@ -51,4 +51,28 @@ CASES = [
     unknown_when("which build it is could not be read", linux().unknown("torch.version")),
     unknown_when("no line about CUDA, and no local version", linux().torch("2.6.0").unknown("torch.cuda")),
     unknown_when("whether there is a GPU could not be seen", CPU.no_driver().unknown("pci.gpus")),
+    fails(
+        "a run says so, and nothing else is told",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.torch_not_compiled_with_cuda": {
+                    "text": "AssertionError: Torch not compiled with CUDA enabled"
+                },
+            }
+        ),
+        says="torch of unknown version is built without CUDA",
+        severity="error",
+        certainty="likely",
+        fix="install-torch",
+    ),
+    fails(
+        "pip's list on Windows, where PyPI has no other build",
+        windows()
+        .only("system.os", "smi.gpus")
+        .set({"examination.kind": "report", "torch.version": "2.6.0", "torch.metadata_version": "2.6.0"}),
+        certainty="likely",
+    ),
 ]

@@ -78,4 +78,46 @@ CASES = [
     ),
     unknown_when("a CUDA of which no driver is known yet", LINUX.torch("3.1.0+cu150", "15.0")),
     unknown_when("which CUDA it was built with could not be read", LINUX.torch("2.9.1").unknown("torch.cuda")),
+    fails(
+        "torch names the CUDA that the driver serves, and its own",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "torch.cuda": "13.0",
+                "symptom.driver_too_old": {"text": "too old (found version 12020)", "found": "12020"},
+            }
+        ),
+        says=["needs CUDA 13.0", "serves CUDA 12.2"],
+        certainty="likely",
+        fix="install-torch",
+    ),
+    fails(
+        "the same words beside the driver's number",
+        linux()
+        .driver("470.86", "11.4")
+        .only("driver.smi_version", "driver.smi_cuda", "system.os")
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.driver_too_old": {"text": "too old (found version 11040)", "found": "11040"},
+            }
+        ),
+        says="driver 470.86 serves CUDA 11.4",
+        certainty="likely",
+    ),
+    unknown_when(
+        "the number that torch found is not this driver's: another libcuda",
+        linux()
+        .driver("535.183.01", "12.2")
+        .only("driver.smi_version", "driver.smi_cuda", "system.os")
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.driver_too_old": {"text": "too old (found version 11040)", "found": "11040"},
+            }
+        ),
+        says="another libcuda",
+    ),
 ]

@@ -101,4 +101,34 @@ CASES = [
         "a card that nobody knows",
         linux().gpu("NVIDIA RTX 9999", "", device_id="ffff").unknown("gpu.0.compute_capability"),
     ),
+    fails(
+        "a run on a new card, and nothing tells of torch",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "smi.gpus": [{"index": 0, "name": "NVIDIA GeForce RTX 5070", "truncated": False}],
+                "symptom.no_kernel_image": {"text": "no kernel image is available for execution on the device"},
+            }
+        ),
+        says="this torch has no code for the GeForce RTX 5070 (sm_120)",
+        severity="error",
+        certainty="likely",
+        fix="install-torch",
+    ),
+    passes(
+        "the warning for GB10 is harmless where torch has code of its major",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "smi.gpus": [{"index": 0, "name": "NVIDIA GB10", "truncated": False, "compute_capability": "12.1"}],
+                "torch.sass": ["sm_80", "sm_90", "sm_100", "sm_120"],
+                "torch.ptx": [],
+                "symptom.gpu_too_old_for_torch": {"text": "Found GPU0 NVIDIA GB10", "capability": "12.1"},
+            }
+        ),
+    ),
 ]

@@ -57,4 +57,35 @@ CASES = [
         windows().gpu("Tesla V100-PCIE-16GB", "7.0", 16, device_id="1db4").torch("2.9.1+cu128"),
         says="sources contradict each other",
     ),
+    fails(
+        "torch says so, and its version is not told",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.gpu_too_old_for_torch": {
+                    "text": "Found GPU0 GeForce GTX 670M which is of cuda capability 2.1.",
+                    "gpu": "GeForce GTX 670M",
+                    "capability": "2.1",
+                },
+            }
+        ),
+        says="sm_21",
+        certainty="likely",
+    ),
+    fails(
+        "Triton refuses the card",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "smi.gpus": [{"index": 0, "name": "Tesla P100-SXM2-16GB", "truncated": False}],
+                "symptom.gpu_too_old_for_triton": {"text": "too old for triton", "minimum": "7.0", "capability": "6.0"},
+            }
+        ),
+        says="Triton takes GPUs from compute capability 7.0 on",
+        fix="manual",
+    ),
 ]

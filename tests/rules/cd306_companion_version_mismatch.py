@@ -122,4 +122,18 @@ CASES = [
     unknown_when(
         "the environment is unreadable", OF_29.unknown("package.torchvision.version", "package.torchaudio.version")
     ),
+    fails(
+        "torchvision's operator is missing, and no version is told",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.companion_operator_missing": {"text": "operator torchvision::nms does not exist"},
+            }
+        ),
+        says="torchvision's own operators are missing",
+        certainty="likely",
+        fix="manual",
+    ),
 ]

@@ -71,4 +71,19 @@ CASES = [
         vision(linux().torch("2.9.0a0+145a3a7bda.nv25.10", "13.0"), "0.24.0a0+094e7af5"),
     ),
     unknown_when("nothing tells how it was built", vision(CU126, "0.21.0")),
+    fails(
+        "the CUDA backend lacks torchvision's operator",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.companion_operator_missing": {
+                    "text": "Could not run 'torchvision::nms' with arguments from the 'CUDA' backend."
+                },
+            }
+        ),
+        says="torchvision is a CPU build",
+        certainty="likely",
+    ),
 ]

@@ -108,4 +108,26 @@ CASES = [
         says="flash-attn was built for CUDA 11",
         certainty="likely",
     ),
+    fails(
+        "the missing symbol's file names the package",
+        linux().set(
+            {
+                "symptom.extension_symbol_missing": {
+                    "text": "flash_attn_2_cuda.so: undefined symbol: _ZN3c10...",
+                    "file": "flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so",
+                    "symbol": "_ZN3c10...",
+                }
+            }
+        ),
+        says="flash-attn misses a symbol of torch",
+        certainty="likely",
+    ),
+    fails(
+        "bitsandbytes without the library for this CUDA",
+        linux().set(
+            {"symptom.bitsandbytes_no_cuda": {"text": "Required library version not found", "library": "cuda118"}}
+        ),
+        says="no library for CUDA 118",
+        certainty="likely",
+    ),
 ]

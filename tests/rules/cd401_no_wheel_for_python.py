@@ -56,4 +56,33 @@ CASES = [
         "a platform without any wheels in the matrix", FRESH.set({"system.arch": "riscv64"}), says="linux-riscv64"
     ),
     unknown_when("whether torch is there, with a Python of no wheel", FRESH.python("3.16.0").unknown("torch.version")),
+    fails(
+        "pip found nothing on the first days of a Python",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "python.version": "3.12.0",
+                "symptom.no_matching_wheel": {"text": "(from versions: none)", "requirement": "torch"},
+            }
+        ),
+        says="Python 3.12.0, the first of its kind",
+        certainty="likely",
+        fix="use-python",
+    ),
+    fails(
+        "one release of torch that is older than this Python",
+        linux()
+        .only("system.arch")
+        .set(
+            {
+                "examination.kind": "report",
+                "python.version": "3.13.2",
+                "symptom.version_not_on_index": {"text": "(from versions: 2.5.0)", "requirement": "torch==2.2.2"},
+            }
+        ),
+        says="torch 2.2.2 has no wheel for Python 3.13",
+        certainty="certain",
+    ),
 ]

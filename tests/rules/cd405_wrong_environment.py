@@ -92,4 +92,19 @@ CASES = [
     ),
     skips("no Python", FRESH.set({"python.executable": GONE})),
     unknown_when("which torch would be imported", linux().unknown("torch.version")),
+    fails(
+        "pip has it and python does not find it",
+        linux()
+        .only("torch.metadata_version")
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.torch_module_missing": {"text": "ModuleNotFoundError: No module named 'torch'"},
+            }
+        ),
+        says="the Python that runs does not find it",
+        severity="error",
+        certainty="likely",
+        fix="manual",
+    ),
 ]

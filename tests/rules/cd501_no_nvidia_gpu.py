@@ -99,4 +99,12 @@ CASES = [
     unknown_when("WSL whose libraries could not be looked for", wsl().no_driver().unknown("driver.libcuda")),
     unknown_when("Windows' registry could not be read", windows().no_driver().unknown("windows.gpus")),
     unknown_when("nothing is known", linux().only("examination.kind")),
+    fails(
+        "a report about a card of another maker",
+        linux()
+        .only("system.arch")
+        .set({"examination.kind": "report", "symptom.other_gpu_named": {"text": "can I use this with an AMD GPU?"}}),
+        says="another maker",
+        certainty="likely",
+    ),
 ]
