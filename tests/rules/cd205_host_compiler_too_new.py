@@ -71,9 +71,7 @@ CASES = [
     ),
     fails(
         "Visual Studio 2022 17.10 with CUDA 12.3",
-        report(
-            "error -- unsupported Microsoft Visual Studio version! Only those between 2017 and 2022 are supported!"
-        ),
+        report("error -- unsupported Microsoft Visual Studio version! Only those between 2017 and 2022 are supported!"),
         says="nvcc refuses Visual C++",
         severity="error",
         fix="manual",
