@@ -149,6 +149,8 @@ def _reported(case: Case) -> Optional[Outcome]:
     failed = (
         case.fact("symptom.no_kernel_image").is_known and not case.fact("symptom.capability_not_compatible").is_known
     )
+    # Where torch itself names the GPU as too old, it is this torch that failed.
+    failed = failed and not case.fact("symptom.gpu_too_old_for_torch").is_known
     if failed and capability is not None and knows_gpu(case, capability.get()) and not case.fact("torch.sass").is_known:
         row = case.derived(torch_build).row
         if row is None or case.matrix.build_runs_on(row, capability.get()).answer == "yes":
