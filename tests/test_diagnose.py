@@ -561,7 +561,7 @@ FIRST: list[tuple[str, Machine, tuple[str, ...]]] = [
     ("a container without nvidia-uvm",
      container().set({"device.nodes": device_nodes("/dev/nvidia0", "/dev/nvidiactl")}), ("CD110",)),
     ("a container that lost its devices", container().driver_fails(999, "unknown-error", 255, "Unknown Error"),
-     ("CD106",)),
+     ("CD702",)),
     ("a container whose host has no driver", container_without_gpu().set({"driver.module_loaded": False}), ("CD101",)),
     ("a Linux driver inside WSL", wsl().set({"driver.libcuda": [LINUX_LIBCUDA]}), ("CD703",)),
     ("no --gres on a node that hides its cards", linux().no_devices().job(), ("CD705",)),

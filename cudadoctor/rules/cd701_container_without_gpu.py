@@ -3,8 +3,9 @@
 What it checks
     Whether this process runs in a container into which neither the card's device nodes nor the driver's libraries were
     mounted, on a host that has a card or a loaded driver.
- In a report: what the container engine and the
-    toolkit said, and whether the command that started the container asks for GPUs.
+
+    In a report: what the container engine and the toolkit said, and whether the command that started the container
+    asks for GPUs.
 
 Why it matters
     A container sees a GPU only where the runtime is told to pass it in. torch then reports that no driver is found, or

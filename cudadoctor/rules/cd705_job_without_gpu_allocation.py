@@ -3,8 +3,8 @@
 What it checks
     Whether this process runs in a job of a scheduler that was given no GPU, by the scheduler's own variables, and sees
     none. A job that sees one, on a node that hides nothing, is left alone.
- In a report: whether the job's script or command asks
-    for a GPU, and whether the scheduler refused the request.
+
+    In a report: whether the job's script or command asks for a GPU, and whether the scheduler refused the request.
 
 Why it matters
     On a cluster, a job that does not request a GPU does not get one, even on a node full of them: the driver then looks
