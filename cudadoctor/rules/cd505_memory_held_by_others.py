@@ -54,6 +54,10 @@ _BUSY = "symptom.device_busy"
 # Of the card. Below it the others are a desktop and small tools; from the second on little is left for anybody.
 _MUCH = 0.25
 _FULL = 0.9
+# Free memory below this share serves nobody: the driver hands it out in blocks.
+_LEFT_OVER = 0.03
+# What CUDA's context and its libraries take in a process, beside torch's own memory, at most.
+_CONTEXT = 3 << 28
 # What a desktop and the driver hold before an engine starts, at most.
 _DESKTOP = 0.12
 
@@ -93,18 +97,29 @@ def _by_torch(case: Case) -> Optional[Outcome]:
     """torch names what others hold: of the GPU's memory, much, and it would have sufficed."""
     total, free, others = (case.value(f"oom.{name}") for name in ("total", "free", "others"))
     tried, process = case.value("oom.tried"), case.value("oom.process")
-    fact = "oom.others"
+    reserved, fact = case.value("oom.reserved"), "oom.others"
     if others is None and None not in (total, free, process):
         others, fact = total - free - process, "oom.process"
-    if not total or others is None or others < _MUCH * total or others + (free or 0) < (tried or 0):
+    if others is None and process is None and None not in (total, free, reserved):
+        # torch before 2.1 does not say what its process holds beside torch's own memory.
+        others, fact = total - free - reserved, "oom.reserved"
+    if not total or others is None or others + (free or 0) < (tried or 0) or _was_free(total, free, tried):
         return None
+    if others < _MUCH * total + (_CONTEXT if fact == "oom.reserved" else 0):
+        return None
+    about = "about " if fact == "oom.reserved" else ""
     return _failed(
         case,
-        f"other processes hold {show_size(others)} of the GPU's {show_size(total)}",
+        f"other processes hold {about}{show_size(others)} of the GPU's {show_size(total)}",
         tuple(name for name in (fact, "oom.total", "oom.free", _OOM) if case.fact(name).is_known),
         CERTAIN if fact == "oom.others" else LIKELY,
         case.value("oom.device"),
     )
+
+
+def _was_free(total: int, free: Optional[int], tried: Optional[int]) -> bool:
+    """Whether what was asked for was there: then others did not keep it. A card's last percents are no room."""
+    return bool(tried) and free is not None and free >= max(tried or 0, _LEFT_OVER * total)
 
 
 def _by_engine(case: Case) -> Optional[Outcome]:

@@ -42,8 +42,13 @@ _REPORTED = "symptom.cuda_out_of_memory"
 _EXPLAINED_BY = ("symptom.cudnn_version_differs", "symptom.library_symbol_missing", "symptom.jax_cudnn_outdated")
 _UNSURE = ("symptom.cublas_not_initialized", "symptom.cudnn_not_initialized")
 _VARIABLE = "PYTORCH_CUDA_ALLOC_CONF"
-# Other processes that hold less than this share of the card are a desktop and drivers' own needs.
+# Other processes that hold less than this share of the card, or less than this much, are a desktop and the driver.
 _FEW = 0.1
+_DESKTOP = 1 << 30
+# What CUDA's context and its libraries take in a process, at most; torch before 2.1 does not name it.
+_CONTEXT = 3 << 28
+# Free memory below this share of the card serves nobody: the driver hands it out in blocks.
+_LEFT_OVER = 0.03
 # Of the card: what torch holds idle below this share is what every run leaves over. A rule of thumb.
 _MUCH = 0.1
 
@@ -84,6 +89,8 @@ def _numbers(case: Case) -> Numbers:
     reserved, process, others = (case.value(f"oom.{name}") for name in ("reserved", "process", "others"))
     if others is None and total is not None and free is not None and process is not None:
         others = max(0, total - free - process)
+    if others is None and total is not None and free is not None and reserved is not None and process is None:
+        others = max(0, total - free - reserved - _CONTEXT)
     idle = max(0, reserved - allocated) if reserved is not None and allocated is not None else None
     return Numbers(case.value("oom.tried"), total, free, allocated, idle, others, case.value("oom.allowed"))
 
@@ -135,9 +142,12 @@ def _is_fragmented(told: Numbers) -> bool:
 
 def _others_hold_it(told: Numbers) -> bool:
     """Whether what others hold is much, and would have sufficed."""
-    if told.others is None or told.total is None or not _FEW * told.total <= told.others <= told.total:
+    if told.others is None or told.total is None or not max(_FEW * told.total, _DESKTOP) <= told.others <= told.total:
         return False
-    return told.tried is None or told.others + (told.free or 0) >= told.tried
+    free = told.free or 0
+    if told.tried is not None and free >= max(told.tried, _LEFT_OVER * told.total):
+        return False
+    return told.tried is None or told.others + free >= told.tried
 
 
 def _is_limited(told: Numbers) -> bool:

@@ -53,6 +53,20 @@ CASES = [
         told(total=24 * GIB, free=0, process=4 * GIB, tried=2 * GIB),
         certainty="likely",
     ),
+    fails(
+        "an old torch that names only its own memory: most of the rest is not this program's",
+        told(total=11 * GIB, free=20 * MIB, reserved=2 * GIB, tried=20 * MIB),
+        says="other processes hold about 9.0 GiB",
+        certainty="likely",
+    ),
+    unknown_when(
+        "what an old torch leaves over is its own context",
+        told(total=11 * GIB, free=20 * MIB, reserved=10 * GIB, tried=20 * MIB),
+    ),
+    unknown_when(
+        "what was asked for was free: nobody kept it",
+        told(total=6 * GIB, free=3 * GIB, reserved=1 * GIB, tried=2 * GIB),
+    ),
     fails("an engine at its start", engine("5.1"), says="held 18.5 of the GPU's 23.6 GiB", certainty="likely"),
     fails(
         "a table in a report: it may be the program itself",

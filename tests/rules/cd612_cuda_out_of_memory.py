@@ -79,6 +79,17 @@ CASES = [
         says="other processes hold 14.0 GiB",
     ),
     fails(
+        "an old torch names no others; what its context takes is not theirs",
+        oom(tried=0.02, total=7.93, free=0.02, allocated=5.1, reserved=5.3),
+        says="other processes hold 1.9 GiB",
+        certainty="likely",
+    ),
+    fails(
+        "half a GiB on a small card is the desktop's",
+        oom(tried=0.03, total=4, free=0.04, allocated=2.58, reserved=2.59, process=3.44),
+        says="needs more",
+    ),
+    fails(
         "a desktop holds little",
         oom(tried=2, total=24, free=0.5, allocated=21.7, reserved=21.9, process=22.4, others=1.1),
         says="needs more",
