@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Optional
 
 from cudadoctor.model.fact import Facts, ParseError, no_number
@@ -467,11 +468,20 @@ def spec_of(name: str) -> Optional[FactSpec]:
     exact = CATALOGUE.get(name)
     if exact is not None:
         return exact
-    subject = name.partition(".")[0]
-    for template, spec in CATALOGUE.items():
-        if "{" in template and template.startswith(subject + ".") and _pattern(template).match(name):
+    for expression, spec in _templates(name.partition(".")[0]):
+        if expression.match(name):
             return spec
     return None
+
+
+@cache
+def _templates(subject: str) -> list[tuple[re.Pattern[str], FactSpec]]:
+    """The facts of a subject that stand for many."""
+    return [
+        (_pattern(template), spec)
+        for template, spec in CATALOGUE.items()
+        if "{" in template and template.startswith(subject + ".")
+    ]
 
 
 # Nothing that is counted or measured in a machine is larger, and arithmetic beyond it overflows.

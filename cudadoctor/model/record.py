@@ -27,16 +27,25 @@ else:
     class NamedTuple(tuple):
         _fields: tuple[str, ...] = ()
         _field_defaults: ClassVar[dict[str, Any]] = {}
+        _last_defaults: ClassVar[tuple[Any, ...]] = ()  # of the fields behind the last one without a default
 
         def __init_subclass__(cls) -> None:
             fields = cls._fields = tuple(cls.__annotations__)
             own = cls.__dict__
             cls._field_defaults = {name: own[name] for name in fields if name in own}
+            ends = len(fields)
+            while ends and fields[ends - 1] in own:
+                ends -= 1
+            cls._last_defaults = tuple([own[name] for name in fields[ends:]])
             for number, name in enumerate(fields):
                 setattr(cls, name, _tuplegetter(number, ""))
 
         def __new__(cls, *values: Any, **named: Any) -> NamedTuple:
-            if named or len(values) != len(cls._fields):
+            missing = len(cls._fields) - len(values)
+            if named or missing:
+                ends = cls._last_defaults
+                if not named and 0 < missing <= len(ends):
+                    return _make(cls, values + ends[-missing:])
                 values += _rest(cls, values, named)
             return _make(cls, values)
 

@@ -3,7 +3,7 @@
 A reader's triggers are lower-case texts, one of which stands in the first line of everything that it reads. A text is
 gone through once for the triggers of all readers, so that forty readers cost little more than one.
 
-How it stays quick: of each trigger four letters are looked for, those that begin with its rarest one, so that most
+How it stays quick: of each trigger six letters are looked for, those that begin with its rarest one, so that most
 letters of a text are passed over without a look. Lines that differ in nothing but numbers, as those of a log do, are
 looked at once. Hence a digit in a trigger stands for any digit.
 """
@@ -19,8 +19,14 @@ from cudadoctor.reports.text import LONGEST, PLAIN, Marks, Text, clean
 _BY_FREQUENCY = " e0tainosrlcdumpfhg./-_y:bv=,w|[]()kx"
 # Words that stand in every other line of a report about GPUs: to begin a look-up within them saves nothing.
 _EVERYWHERE = b"nvidia cuda torch python version error memory driver library available"
-_GRAM = 4
+_GRAM = 6
 _MOST_REMEMBERED = 50_000
+
+# A text that says one thing a thousand times says it as well at its beginning and its end, and the end counts. As many
+# are told of lines that differ in digits only (a node has 16 GPUs, in parts more than 100), and of all that hold the
+# same triggers.
+_FIRST_AND_LAST = (50, 150)
+_FIRST_AND_LAST_ALIKE = (1000, 1000)
 
 _NO_MARKS = Marks((), ())
 _FOLDED = bytes.maketrans(b"0123456789", b"0" * 10)
@@ -36,35 +42,61 @@ class Triggers:
                 of_trigger = owners.setdefault(folded(trigger), [])
                 if owner not in of_trigger:
                     of_trigger.append(owner)
-        # Gram -> the triggers that are looked for by it: (trigger, place of the gram in it, owners).
-        self._by_gram: dict[bytes, list[tuple[bytes, int, tuple[str, ...]]]] = {}
+        by_gram: dict[bytes, list[tuple[bytes, int, tuple[str, ...]]]] = {}
         for literal, names in owners.items():
             place = _rarest(literal)
-            self._by_gram.setdefault(literal[place : place + _GRAM], []).append((literal, place, tuple(names)))
-        self._lengths = sorted({len(gram) for gram in self._by_gram}, reverse=True)
+            by_gram.setdefault(literal[place : place + _GRAM], []).append((literal, place, tuple(names)))
+        # Gram -> the triggers that are looked for by it: (trigger, place of the gram in it, owners). A gram that begins
+        # with a shorter one is found by that.
+        self._by_gram: dict[bytes, list[tuple[bytes, int, tuple[str, ...]]]] = {}
+        for gram in sorted(by_gram, key=len):
+            shorter = (gram[:length] for length in range(1, len(gram)) if gram[:length] in self._by_gram)
+            self._by_gram.setdefault(next(shorter, gram), []).extend(by_gram[gram])
         self._any = re.compile(_alternation(self._by_gram), re.DOTALL) if owners else None
 
     def find(self, text: Text) -> dict[str, list[int]]:
-        """Owner -> the lines (from 0) in which one of its triggers stands, in order. `text.marks` is filled, too."""
+        """Owner -> the lines (from 0) in which one of its triggers stands, in order. `text.marks` is filled, too.
+
+        Of lines that say the same thousands of times only the first and the last are told, see `_FIRST_AND_LAST`.
+        """
         found: dict[str, list[int]] = {}
         if self._any is None:
             return found
-        lines = folded(text.whole).split(b"\n")
         wrapped = "\x1b" in text.whole or "&" in text.whole
-        seen: dict[bytes, Marks] = {}  # logs repeat themselves
-        for index, line in enumerate(lines):
-            marks = seen.get(line)
-            if marks is None:
+        nothing: list[int] = []
+        seen: dict[bytes, list[int]] = {}  # line -> where it stands: logs repeat themselves
+        alike: dict[tuple[bytes, ...], tuple[Marks, list[int]]] = {}  # where lines stand that hold the same triggers
+        told: list[tuple[Marks, list[int]]] = []
+        for index, line in enumerate(folded(text.whole).split(b"\n")):
+            places = seen.get(line)
+            if places is None:
                 looked_at = line[:LONGEST] if len(line) > LONGEST else line
                 if wrapped and (b"\x1b" in looked_at or b"&" in looked_at):
                     looked_at = folded(clean(text.raw(index)))
                 marks = self._marks_of(looked_at)
+                if marks is _NO_MARKS:
+                    places = nothing
+                elif len(seen) < _MOST_REMEMBERED:
+                    places = []
+                    told.append((marks, places))
+                else:
+                    places = alike.setdefault(marks.triggers, (marks, []))[1]
                 if len(seen) < _MOST_REMEMBERED and (len(line) < 500 or len(seen) < 1000):
-                    seen[line] = marks
-            if marks is not _NO_MARKS:
+                    seen[line] = places
+            if places is not nothing:
+                places.append(index)
+        for marks, places in told:
+            alike.setdefault(marks.triggers, (marks, []))[1].extend(_ends(places, *_FIRST_AND_LAST))
+            for index in _ends(places, *_FIRST_AND_LAST):
                 text.marks[index] = marks
+        for marks, places in alike.values():
+            places.sort()
+            for index in _ends(places, *_FIRST_AND_LAST_ALIKE):
+                text.marks.setdefault(index, marks)
                 for owner in marks.owners:
                     found.setdefault(owner, []).append(index)
+        for places in found.values():
+            places.sort()
         return found
 
     def _marks_of(self, line: bytes) -> Marks:
@@ -77,13 +109,16 @@ class Triggers:
         triggers: list[bytes] = []
         while match is not None:
             start = match.start()
-            for length in self._lengths:
-                for trigger, place, owners in self._by_gram.get(line[start : start + length], ()):
-                    if start >= place and line.startswith(trigger, start - place):
-                        triggers.append(trigger)
-                        found.update(dict.fromkeys(owners))
+            for trigger, place, owners in self._by_gram[match.group()]:
+                if start >= place and line.startswith(trigger, start - place):
+                    triggers.append(trigger)
+                    found.update(dict.fromkeys(owners))
             match = search(line, start + 1)
         return Marks(tuple(found), tuple(triggers)) if found else _NO_MARKS
+
+
+def _ends(places: list[int], first: int, last: int) -> list[int]:
+    return places if len(places) <= first + last else places[:first] + places[-last:]
 
 
 def folded(text: str) -> bytes:

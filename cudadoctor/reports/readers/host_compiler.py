@@ -26,9 +26,9 @@ TRIGGERS = (
     "gcc/g++",
 )
 
-_COLLECTED = re.compile(r"GCC version: \([^)]*\)+ (\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)\b", re.ASCII)
+_COLLECTED = re.compile(r"GCC version: \([^)]{0,200}\){1,3} (\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)\b", re.ASCII)
 _CMAKE = re.compile(r"CXX compiler identification is (GNU|Clang|MSVC) (\d{1,2}(?:\.\d{1,6}){1,3})", re.ASCII)
-_BANNER = re.compile(r"(?<![\w.-])((?:gcc|g\+\+)(?:-\d{1,2})? \([^)]*\)+ \d{1,2}\.\d.*)", re.ASCII)
+_BANNER = re.compile(r"(?<![\w.-])((?:gcc|g\+\+)(?:-\d{1,2})? \([^)]{0,200}\){1,3} \d{1,2}\.\d.{0,200})", re.ASCII)
 _NAMES = {"GNU": "gcc", "Clang": "clang", "MSVC": "msvc"}
 
 

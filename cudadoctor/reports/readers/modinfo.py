@@ -29,6 +29,7 @@ _LONGEST = 400
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
+    others = -1  # the last line of the fields of another module
     for hit in hits:
         if hit <= end:
             continue
@@ -38,6 +39,8 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             yield Block("modinfo", hit, hit, (Claim("kernel.nvidia_module_files", [], hit),), TABLE)
             continue
         asked = bool(_ASKED.search(line))
+        if not asked and hit <= others:
+            continue
         first = hit + 1 if asked else hit
         while not asked and first > end + 1 and hit - first < _LONGEST and _FIELD.match(text[first - 1].strip()):
             first -= 1
@@ -49,6 +52,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         rows = "\n".join(row.strip() for _, row in text.lines(first, last))
         found = parse_modinfo(rows)
         if found is None or not (asked or "nvidia" in (found.filename or "") or "\nname:           nvidia" in rows):
+            others = max(others, last)
             continue
         end = last
         entry = _entry(found)
