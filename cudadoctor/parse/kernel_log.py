@@ -35,6 +35,7 @@ DEVICE_TAKEN = "device-taken"  # another driver (nouveau) owns the card; values:
 NEEDS_OPEN_MODULE = "needs-open-module"
 NEEDS_PROPRIETARY_MODULE = "needs-proprietary-module"
 NEEDS_LEGACY_DRIVER = "needs-legacy-driver"  # values: branch
+UNSUPPORTED_GPU = "unsupported-gpu"  # the driver does not know the card, or no longer; values: driver
 INIT_FAILED = "init-failed"  # values: codes; gsp where it is the card's own processor that does not start
 FIRMWARE_MISSING = "firmware-missing"  # values: file
 BAR_INVALID = "bar-invalid"
@@ -114,6 +115,10 @@ def _bare(line: str) -> tuple[float | None, str]:
     before, kernel, rest = line.partition(" kernel: ")
     if kernel and ":" in before and len(before) < 300 and "NVRM" not in before:
         return _bare(rest) if rest.startswith("[") and not rest.startswith("[[") else (None, rest.strip())
+    # Other loggers have fields of their own before it: "kern: err: [2026-01-31T10:00:00Z]: NVRM: ..."
+    before, nvrm, rest = line.partition(": NVRM: ")
+    if nvrm and len(before) < 120 and "NVRM" not in before:
+        return None, "NVRM: " + rest
     return None, line
 
 
@@ -162,7 +167,9 @@ def _nvrm(text: str, later: list[str]) -> _Event | None:
         joined = " ".join(later[:4])
         drivers = re.search(r"a driver such as:\s{0,20}(.{1,100}?)\s{1,20}was loaded", joined)
         return DEVICE_TAKEN, None, {"drivers": drivers.group(1).strip(" ,")} if drivers else {}
-    if text.startswith("The NVIDIA") and ("installed in this system" in " ".join([text, *later[:1]])):
+    if "Open nvidia.ko is only ready for use on Data Center GPUs" in text:
+        return NEEDS_PROPRIETARY_MODULE, None, {}
+    if text.startswith("The NVIDIA") and _INSTALLED.search(" ".join([text, *later[:2]])):
         return _unsupported(" ".join([text, *later[:5]]))
     if "RmInitAdapter failed" in text or ("rm_init_adapter" in text and "failed" in text):
         codes = re.search(r"\((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8}:[0-9]{1,8})\)", text, re.ASCII)
@@ -212,8 +219,14 @@ def _api_mismatch(joined: str) -> _Event:
     return API_MISMATCH, None, values
 
 
+# A terminal may have cut the line after "system".
+_INSTALLED = re.compile(r"\binstalled\s{1,4}in\s{1,4}this\s{1,4}system")
+
+
 def _unsupported(joined: str) -> _Event | None:
     bus = _first_bus(joined)
+    if "fallen off the bus" in joined:
+        return OFF_THE_BUS, bus, {}
     if "requires use of the NVIDIA open kernel modules" in joined:
         return NEEDS_OPEN_MODULE, bus, {}
     if "not supported by open nvidia.ko" in joined:
@@ -221,7 +234,8 @@ def _unsupported(joined: str) -> _Event | None:
     legacy = re.search(r"supported through the NVIDIA ([0-9]{2,4})\.[0-9xX]{1,3} Legacy", joined, re.ASCII)
     if legacy:
         return NEEDS_LEGACY_DRIVER, bus, {"branch": legacy.group(1)}
-    return None
+    unknown = re.search(r"not supported by the(?: NVIDIA)? ([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})", joined, re.ASCII)
+    return (UNSUPPORTED_GPU, bus, {"driver": unknown.group(1)}) if unknown else None
 
 
 def _first_bus(text: str) -> str | None:

@@ -54,6 +54,26 @@ EVENTS = [
         (log.NEEDS_LEGACY_DRIVER, None, {"branch": "470"}),
     ),
     (
+        "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:11c0) installed\n"
+        "NVRM: in this system is not supported by the 550.144.03 NVIDIA Linux\nNVRM: graphics driver release.",
+        (log.UNSUPPORTED_GPU, "0000:01:00.0", {"driver": "550.144.03"}),
+    ),
+    (
+        "NVRM: The NVIDIA GPU 0000:17:00.0 (PCI ID: 10de:26b9)\n"
+        "NVRM: installed in this system is not supported by the\nNVRM: NVIDIA 535.54.03 driver release.",
+        (log.UNSUPPORTED_GPU, "0000:17:00.0", {"driver": "535.54.03"}),
+    ),
+    (
+        "NVRM: The NVIDIA GPU 0000:b3:00.0\nNVRM: (PCI ID: 10de:26b9) installed in this system has\n"
+        "NVRM: fallen off the bus and is not responding to commands.",
+        (log.OFF_THE_BUS, "0000:b3:00.0", {}),
+    ),
+    (
+        "NVRM: Open nvidia.ko is only ready for use on Data Center GPUs.\n"
+        "NVRM: To force use of Open nvidia.ko on other GPUs, see the",
+        (log.NEEDS_PROPRIETARY_MODULE, None, {}),
+    ),
+    (
         "nvidia-nvswitch3: SXid (PCI:0000:06:00.0): 14017, Fatal, Link 04 XBAR error",
         (log.SXID, "0000:06:00.0", {"number": "14017", "fatal": "yes", "detail": "Fatal, Link 04 XBAR error"}),
     ),
@@ -188,6 +208,16 @@ def test_event(prefix: str, lines: str, expected: tuple[object, ...]) -> None:
     assert [(one.kind, one.bus_id, one.values) for one in events] == [expected]
     assert events[0].seconds == seconds
     assert events[0].text == lines.splitlines()[0]
+
+
+def test_a_logger_with_fields_of_its_own() -> None:
+    text = (
+        "kern:     err: [2026-03-09T02:46:53.856596762Z]: NVRM: The NVIDIA GeForce GT 730 GPU installed in this>\n"
+        " NVRM:  supported through the NVIDIA 470.xx Legacy drivers. Please      \n"
+        "               NVRM:  visit the page for more\n"
+    )
+    assert [one.kind for one in parse_kernel_log(text.replace("this>", "this system is"))] == [log.NEEDS_LEGACY_DRIVER]
+    assert parse_kernel_log("it says: NVRM: nothing") == []
 
 
 def test_continued_lines_without_a_time() -> None:
