@@ -112,6 +112,10 @@ class Screen:
         if self.view.exit == EXIT_UNUSABLE:
             crashed = next((o for o in self.report.outcomes if o.status == CRASH), None)
             return ("BUG", crashed.message if crashed else "cudadoctor itself failed"), crashed
+        if self.view.is_report and self.report.root_causes:
+            # Of a machine that nobody can touch the likeliest thing that was found is the answer, if it is no error.
+            root = self.by_id[self.report.root_causes[0]]
+            return (word_of(root), root.message), root
         if undecided and self.view.is_report:
             return ("????", told_too_little(self.view)), None
         if undecided:

@@ -26,6 +26,7 @@ from cudadoctor.derive.libcuda import first_libcuda, geforce, module_fact
 from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, on_jetson
 from cudadoctor.derive.symptoms import symptom
 from cudadoctor.matrix import numbers
+from cudadoctor.model import PASS, SKIP
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
@@ -41,6 +42,16 @@ RULE = Rule(
 
 
 def judge(case: Case) -> Outcome:
+    outcome = _by_the_machine(case)
+    # A run that was told so had another library path, or another image, than what is looked at.
+    said = symptom(case, *_SAID) if case.value("system.os") in (None, "linux") and not on_jetson(case) else None
+    return _by_the_text(case) if said is not None and outcome.status in (PASS, SKIP) else outcome
+
+
+_SAID = ("unsupported_driver_combination", "forward_compatibility_refused")
+
+
+def _by_the_machine(case: Case) -> Outcome:
     found = case.fact("driver.libcuda")
     if found.is_unknown and in_report(case) and case.value("system.os") in (None, "linux") and not on_jetson(case):
         return _by_the_text(case)
