@@ -34,6 +34,7 @@ RULE = Rule(
     title="A GPU has fallen off the bus",
     severity=ERROR,
     blame=MACHINE,
+    follows_from=("CD713",),
     precedence=5,
 )
 

@@ -35,6 +35,7 @@ from cudadoctor.rules.api import (
     LIKELY,
     MACHINE,
     POSSIBLE,
+    WARNING,
     Case,
     Fix,
     Outcome,
@@ -150,29 +151,41 @@ def _by_the_text(case: Case) -> Outcome:
     lost = symptom(case, "cuda_init_failed", "no_cuda_device")
     wsl = in_wsl(case) or symptom(case, "wsl_named") is not None
     if lost is not None and wsl and reply.state != NO and not case.value("env.CUDA_VISIBLE_DEVICES"):
-        if lost.fact == "symptom.no_cuda_device" and "/usr/lib/wsl" not in str(case.value("env.LD_LIBRARY_PATH")):
+        works = reply.state == YES or symptom(case, "smi_works") is not None
+        if (
+            not works
+            and lost.fact == "symptom.no_cuda_device"
+            and "/usr/lib/wsl" not in str(case.value("env.LD_LIBRARY_PATH"))
+        ):
             # Programs that bring a runtime of their own say no more than this, for many reasons.
             return case.undecided("whether Windows' libcuda is found first in WSL is not known", (lost.fact,))
-        works = reply.state == YES or symptom(case, "smi_works") is not None
         return _reported(
             case,
             lost,
             f"{'nvidia-smi works in WSL, and ' if works else 'in WSL '}CUDA finds no GPU: another libcuda than "
             "Windows' (/usr/lib/wsl/lib) is found first",
-            LIKELY if works else POSSIBLE,
+            LIKELY if works and lost.fact != "symptom.no_cuda_device" else POSSIBLE,
             _list_libcuda(case, lost.fact),
+            severity=WARNING if lost.fact == "symptom.no_cuda_device" else None,
         )
     return case.skipped("the text says nothing of a libcuda.so.1 that is missing")
 
 
 def _reported(
-    case: Case, said: Symptom, message: str, certainty: str, fix: Fix, blame: Optional[str] = None
+    case: Case,
+    said: Symptom,
+    message: str,
+    certainty: str,
+    fix: Fix,
+    blame: Optional[str] = None,
+    severity: Optional[str] = None,
 ) -> Outcome:
     reply = case.derived(answer)
     return case.failed(
         message,
         (said.fact, *reply.evidence) if reply.state == YES else (said.fact,),
         certainty=certainty,
+        severity=severity,
         blame=blame,
         fixes=(fix,),
         not_helping=("installing torch again: the library is the driver's",),

@@ -41,7 +41,10 @@ _REFUSED = "symptom.host_out_of_memory"
 def judge(case: Case) -> Outcome:
     files = case.fact("memory.page_file")
     reported = case.fact("symptom.paging_file_too_small").is_known
-    if case.value("system.os", "windows" if reported or files.is_known else "") != "windows":
+    refused = str(case.value(_REFUSED, {}).get("text", ""))
+    # torch's words on Windows; on Linux it "can't allocate memory".
+    meant = reported or files.is_known or "DefaultCPUAllocator: not enough memory" in refused
+    if case.value("system.os", "windows" if meant else "") != "windows":
         return case.skipped("page files are Windows' own")
     if reported:
         return _failed(

@@ -64,6 +64,14 @@ def judge(case: Case) -> Outcome:
             certainty=POSSIBLE,
         )
     shown = f"{delay.value} s" if delay.value is not None else f"{_DEFAULT} s, unless it was changed"
+    if not system and reported == [_SYMPTOMS[0]]:
+        return case.failed(
+            f"a kernel was ended: it ran longer than a system lets one run on a card with a display (Windows: {shown})",
+            evidence,
+            certainty=LIKELY,
+            fixes=(Remedy("raise-tdr-delay", {"effect": dict.fromkeys(reported)}), _without_display()),
+            not_helping=("another torch build: the limit is the system's",),
+        )
     what = "a kernel was ended: it ran longer than Windows lets one run on a card with a display"
     if reported == [_SYMPTOMS[1]] or "nvlddmkm" in str(case.value(reported[0]).get("text", "")):
         what = "Windows has reset the display driver: something ran on the GPU for longer than Windows lets it"

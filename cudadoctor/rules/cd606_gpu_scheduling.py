@@ -32,6 +32,7 @@ RULE = Rule(
 )
 
 _FACT = "windows.hardware_scheduling"
+_COMPLAINTS = ("symptom.work_is_slow", "symptom.cpu_is_busy")
 _SAID_OFF = re.compile(r"\A\W{0,6}(was |is |being )?(off|disabled)\b", re.IGNORECASE)
 
 
@@ -41,8 +42,8 @@ def judge(case: Case) -> Outcome:
     system = case.value("system.os", "windows" if named.is_known or setting.is_known else "")
     if system != "windows":
         return case.skipped("hardware-accelerated GPU scheduling is Windows' own")
-    slow = case.fact("symptom.work_is_slow")
-    if not slow.is_known:
+    slow = next((name for name in _COMPLAINTS if case.fact(name).is_known), None)
+    if slow is None:
         if setting.is_unknown:
             return case.undecided(f"cannot tell how GPUs are scheduled: {setting.reason}", (_FACT,))
         return case.passed(f"hardware-accelerated GPU scheduling: {setting.value or 'the default'}", (_FACT,))
@@ -51,11 +52,12 @@ def judge(case: Case) -> Outcome:
         return case.passed("hardware-accelerated GPU scheduling is off", (_FACT,))
     if setting.value == "on" or named.is_known:
         evidence = [name for name in (_FACT, "symptom.hardware_scheduling_named") if case.fact(name).is_known]
+        complaint = "the processor is kept busy" if slow == _COMPLAINTS[1] else "the work is slow or uneven"
         return case.failed(
-            "the work is slow or uneven, and hardware-accelerated GPU scheduling (HAGS) is on",
-            (*evidence, "symptom.work_is_slow"),
+            f"{complaint}, and hardware-accelerated GPU scheduling (HAGS) is on",
+            (*evidence, slow),
             # Who reports the setting beside the complaint has it in mind.
             certainty=LIKELY if named.is_known or case.value("examination.kind") == "report" else POSSIBLE,
             fixes=(Remedy("turn-off-gpu-scheduling"),),
         )
-    return case.undecided("the work is slow; cannot tell whether HAGS is on", (_FACT, "symptom.work_is_slow"))
+    return case.undecided("the work is slow; cannot tell whether HAGS is on", (_FACT, slow))

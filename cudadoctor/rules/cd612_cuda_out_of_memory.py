@@ -41,6 +41,7 @@ RULE = Rule(
 _REPORTED = "symptom.cuda_out_of_memory"
 _EXPLAINED_BY = ("symptom.cudnn_version_differs", "symptom.library_symbol_missing", "symptom.jax_cudnn_outdated")
 _UNSURE = ("symptom.cublas_not_initialized", "symptom.cudnn_not_initialized")
+_PINNED = "symptom.pinned_memory_failed"
 _VARIABLE = "PYTORCH_CUDA_ALLOC_CONF"
 # Other processes that hold less than this share of the card, or less than this much, are a desktop and the driver.
 _FEW = 0.1
@@ -120,6 +121,8 @@ def _reported(case: Case, told: Numbers) -> Outcome:
     if told.tried is not None and told.free is not None and told.free >= told.tried + (told.idle or 0):
         message = f"torch {asked} while {show_size(told.free)} of the GPU's memory are free: the driver gave none of it"
         return _failed(case, "refused", message, evidence, POSSIBLE, (_need_less(),))
+    if told.total is None and told.tried is None and case.fact(_PINNED).is_known:
+        return case.undecided("memory was refused; that of the GPU, or of the machine, is not told", (_PINNED,))
     if told.allocated is not None and told.total is not None:
         message = (
             f"the work needs more than the GPU has: {show_size(told.allocated)} of {show_size(told.total)} are in use, "

@@ -38,8 +38,10 @@ RULE = Rule(
 
 # The matrix's classes of products whose GPU is on the processor's chip.
 _ON_THE_CHIP = ("jetson", "soc")
+_NVMAP = "symptom.jetson_memory_refused"
 _SYMPTOMS = (
     "symptom.engine_memory_share",
+    _NVMAP,
     "symptom.cuda_out_of_memory",
     "symptom.kv_cache_too_small",
     "symptom.killed_for_memory",
@@ -49,19 +51,31 @@ _SYMPTOMS = (
 
 def judge(case: Case) -> Outcome:
     shared = next((gpu for gpu in case.derived(gpus) if _is_shared(case, gpu)), None)
-    jetson = case.derived(on_jetson)
+    jetson = case.derived(on_jetson) or case.fact(_NVMAP).is_known
     if shared is None and not jetson:
         if any(gpu.name_is_cut for gpu in case.derived(gpus)):
             return case.undecided("the GPU's name is cut: it may be one without memory of its own", ("smi.gpus",))
         return case.skipped("the GPU has memory of its own, or none is seen")
     name = shared.label if shared is not None else "a Jetson"
-    facts = shared.facts if shared is not None else ("system.kernel_release",)
+    facts: tuple[str, ...] = shared.facts if shared is not None else ()
+    if shared is None and case.fact("system.kernel_release").is_known:
+        facts = ("system.kernel_release",)
     reported = [symptom for symptom in _SYMPTOMS if case.fact(symptom).is_known]
     if not reported:
         return case.passed(f"{name} shares one memory with the processor", facts)
     first = reported[0]
     # That an engine finds less free than it wants is what the page cache does; a kernel's kill is plain want.
-    cached = first == _SYMPTOMS[0]
+    cached = first in _SYMPTOMS[:2]
+    if first == _NVMAP:
+        message = f"{name} shares one memory with the processor, and its driver found no piece large enough"
+        return case.failed(
+            message,
+            (*reported, *facts),
+            certainty=LIKELY,
+            severity=ERROR,
+            fixes=(_drop_caches(first),),
+            not_helping=("a card's number from a table: there is no second pool of memory",),
+        )
     return case.failed(
         f"{name} shares one memory with the processor: what the page cache and programs hold counts as used",
         (*reported, *facts),

@@ -58,8 +58,11 @@ def judge(case: Case) -> Outcome:
     match = re.match(r"(\d+\.\d+\.\d+)\S*microsoft", kernel, re.I)
     found = numbers(match.group(1)) if match else None
     if found is not None and found < (numbers(needs.kernel) or ()):
-        why = f"the WSL kernel {match.group(1) if match else ''} has no GPU support: it takes {needs.kernel} or newer"
-        return _failed(case, why, ("system.kernel_release",), CERTAIN)
+        # Preview builds of Windows lent GPUs to somewhat older kernels.
+        why = (
+            f"the WSL kernel {match.group(1) if match else ''} is too old for the GPU: it takes {needs.kernel} or newer"
+        )
+        return _failed(case, why, ("system.kernel_release",), LIKELY)
     if seen:
         known = in_wsl(case) and found is not None
         why = "WSL sees no GPU of Windows: WSL 1, an old WSL or Windows, or no NVIDIA driver in Windows"

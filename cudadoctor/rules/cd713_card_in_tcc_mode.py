@@ -35,6 +35,7 @@ RULE = Rule(
 )
 
 _BLOCKED = "symptom.gpu_access_blocked"
+_NAMED, _SILENT = "symptom.tcc_mode_named", "symptom.device_handle_unknown"
 # The matrix's classes of products that Windows' driver may run without a display.
 _HEADLESS = ("datacenter", "workstation")
 
@@ -52,6 +53,9 @@ def judge(case: Case) -> Outcome:
             [name for name in (_BLOCKED, "symptom.wsl_no_adapter") if case.fact(name).is_known] + ["smi.gpus"],
             CERTAIN,
         )
+    if case.fact(_NAMED).is_known and (blocked or case.fact(_SILENT).is_known):
+        said = [name for name in (_NAMED, _BLOCKED, _SILENT) if case.fact(name).is_known]
+        return _failed(case, "a card is in TCC mode: WSL and virtual machines can borrow WDDM cards only", said, LIKELY)
     if not blocked:
         return case.passed("no report that Windows blocks the card", ("system.wsl",))
     card = next((gpu for gpu in case.derived(gpus) if _may_be_headless(case, gpu.label)), None)

@@ -55,6 +55,17 @@ CASES = [
         certainty="likely",
         severity="error",
     ),
+    fails(
+        "torch's words on Windows, and nothing else tells of the system",
+        windows()
+        .only()
+        .set({"symptom.host_out_of_memory": {"text": "DefaultCPUAllocator: not enough memory: you tried to allocate"}}),
+        certainty="likely",
+    ),
+    skips(
+        "torch's words on Linux",
+        linux().only().set({"symptom.host_out_of_memory": {"text": "DefaultCPUAllocator: can't allocate memory"}}),
+    ),
     skips("Linux", linux()),
     skips("neither system nor page file are known", linux().only("examination.kind")),
     unknown_when("the registry cannot be read", windows().unknown("memory.page_file")),

@@ -27,6 +27,12 @@ CASES = [
         blame="machine",
         fix="turn-off-gpu-scheduling",
     ),
+    fails(
+        "a busy processor is a complaint, too",
+        windows().only().set({"symptom.cpu_is_busy": {"text": "high CPU usage"}}).set(NAMED),
+        says="the processor is kept busy",
+        certainty="likely",
+    ),
     fails("a sentence alone", windows().only().set(SLOW).set(NAMED), certainty="likely"),
     fails("uneven with it on", windows().set(ON).set(SLOW), certainty="possible"),
     fails(

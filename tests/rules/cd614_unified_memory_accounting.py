@@ -25,6 +25,14 @@ CASES = [
         fix="manual",
     ),
     fails("out of memory on a Jetson", jetson().set(OOM), severity="warning", certainty="certain"),
+    fails(
+        "the Jetson's driver found no memory, and nothing else names the board",
+        linux().only().set({"symptom.jetson_memory_refused": {"text": "NvMapMemAllocInternalTagged: 1 error 12"}}),
+        says=["a Jetson", "no piece large enough"],
+        severity="error",
+        certainty="likely",
+        fix="manual",
+    ),
     skips("a card with memory of its own", linux().set(OOM)),
     skips("Windows", windows().set(SHARE)),
     unknown_when(

@@ -35,6 +35,19 @@ CASES = [
         card(REPORT, "NVIDIA RTX A6000", "TCC").set({"symptom.wsl_no_adapter": {"text": "no adapters were found"}}),
         certainty="certain",
     ),
+    fails(
+        "somebody says so, and WSL gets no answer of the cards",
+        wsl()
+        .only("system.wsl")
+        .set(
+            {
+                "symptom.tcc_mode_named": {"text": "one card is in TCC mode"},
+                "symptom.device_handle_unknown": {"text": "Unable to determine the device handle for GPU0"},
+            }
+        ),
+        says="a card is in TCC mode",
+        certainty="likely",
+    ),
     skips("a card in TCC mode on Windows itself", card(windows(), "NVIDIA RTX A6000", "TCC")),
     skips("Linux", linux()),
     unknown_when("a GeForce, which knows no TCC", card(REPORT, "NVIDIA GeForce RTX 4070").set(BLOCKED)),

@@ -98,7 +98,7 @@ def platform_claims(text: str, line: int) -> Iterator[Claim]:
         yield Claim("system.kernel_release", kernel, line)
         yield Claim("system.arch", _ARCHITECTURES.get(arch_name, arch_name), line)
         if "microsoft" in kernel.lower():
-            yield Claim("system.wsl", 2 if "WSL2" in kernel else 1, line)
+            yield Claim("system.wsl", 2 if "WSL2" in kernel or "microsoft-standard" in kernel else 1, line)
         glibc = _GLIBC.match(libc or "")
         if glibc:
             yield Claim("system.libc", "glibc", line)

@@ -42,11 +42,16 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
                 yield _block(hit, hit + 1, match.group(0), "")
 
 
+def _wsl(release: str) -> int:
+    """WSL 1 calls its kernel 4.4.0-22621-Microsoft; WSL 2 had microsoft-standard without WSL2 at first."""
+    return 2 if "wsl2" in release or "microsoft-standard" in release else 1
+
+
 def _block(first: int, last: int, release: str, arch: str) -> Block:
     claims = [Claim("system.os", "linux", last), Claim("system.kernel_release", release, last)]
     if arch:
         claims.append(Claim("system.arch", arch, last))
     lowered = release.lower()
     if "microsoft" in lowered:
-        claims.append(Claim("system.wsl", 2 if "wsl2" in lowered else 1, last))
+        claims.append(Claim("system.wsl", _wsl(lowered), last))
     return Block("uname", first, last, tuple(claims), TABLE)
