@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Callable, Optional
 
 from cudadoctor.matrix import Matrix
@@ -54,6 +55,7 @@ class _Question(NamedTuple):
     asked: str
     answer: str
     claims: Callable[[str, int], Iterator[Claim]]
+    endless: bool = False  # whether the answer has no clear end
 
 
 def _capability_claims(text: str, line: int) -> Iterator[Claim]:
@@ -110,13 +112,14 @@ _QUESTIONS = (
     _Question(r"torch\.cuda\.device_count\(\)", r"\d{1,3}", _count_claims),
     _Question(r"torch\.cuda\.current_device\(\)", r"\d{1,3}", _nothing),
     _Question(
-        r"torch\.cuda\.get_device_name\([^()]{0,40}(?:\(\))?\)", r"'[^']{2,90}'|[A-Z][\w ./-]{2,90}", _name_claims
+        r"torch\.cuda\.get_device_name\([^()]{0,40}(?:\(\))?\)", r"'[^']{2,90}'|[A-Z][\w ./-]{2,90}", _name_claims, True
     ),
     _Question(r"torch\.cuda\.get_device_capability\([^()]{0,40}\)", r"\(\d{1,2}, ?\d\)", _capability_claims),
     _Question(
         r"torch\.cuda\.get_device_properties\([^()]{0,40}\)",
         r"_CudaDeviceProperties\([^\n]{0,400}\)",
         _properties_claims,
+        True,
     ),
     _Question(r"torch\.cuda\.get_arch_list\(\)", r"\[[^\[\]]{0,400}\]", _targets_claims),
     _Question(r"torch\.backends\.cudnn\.version\(\)", r"\d{4,6}|None", _nothing),
@@ -135,8 +138,8 @@ _QUESTIONS = (
     _Question(r"jaxlib\.__version__", _QUOTED, _version_of("jaxlib")),
     _Question(r"(?:cp|cupy)\.__version__", _QUOTED, _nothing),
     _Question(r"(?:ort|onnxruntime|rt)\.__version__", _QUOTED, _nothing),  # of either package
-    _Question(r"sys\.version", r"'?\d\.\d{1,2}\.\d{1,2}[^\n]{0,200}", lambda t, n: python_claims(t.strip("'"), n)),
-    _Question(r"sys\.executable", r"'?(?:/|[A-Za-z]:\\)[^'\n]{3,300}'?", _executable_claims),
+    _Question(r"sys\.version", r"'?\d\.\d{1,2}\.\d{1,2}[^\n]{0,200}", lambda t, n: python_claims(t.strip("'"), n), True),
+    _Question(r"sys\.executable", r"'?(?:/|[A-Za-z]:\\)[^'\n]{3,300}'?", _executable_claims, True),
     _Question(r"platform\.platform\(\)", r"'?[\w.-]{5,120}'?", lambda t, n: platform_claims(t.strip("'"), n)),
 )
 _ASKED = re.compile("|".join(f"({question.asked})" for question in _QUESTIONS))
@@ -152,12 +155,19 @@ _SAID = re.compile(
 )
 # How many lines of warnings may stand between a question and its answer.
 _BETWEEN = 12
-_MOST_HITS = 3000
+_MOST_HITS = 1000
+# What a question that is not known displays.
+_OPEN = r".{0,200}?"
+# Where more pieces without a clear end than that stand in one line, there are too many ways to tell one from the next.
+_MOST_ENDLESS = 2
+# What stands between two pieces ends the first.
+_ENDS = re.compile(r"[^\w.+-]")
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
-    for hit in hits[:_MOST_HITS]:
+    half = _MOST_HITS // 2
+    for hit in hits if len(hits) <= _MOST_HITS else (*hits[:half], *hits[-half:]):
         if hit <= end:
             continue
         block = _read_at(text, hit)
@@ -181,7 +191,8 @@ def _read_at(text: Text, hit: int) -> Optional[Block]:
 # -- what a piece of code displays -----------------------------------------------------------------------------------
 
 
-def _displays(code: str, at_prompt: bool) -> list[re.Pattern[str]]:
+@lru_cache(maxsize=256)
+def _displays(code: str, at_prompt: bool) -> tuple[re.Pattern[str], ...]:
     """For each line that the code displays the shape of it; a shape's groups are named q0, q1, ... by question."""
     shapes = []
     statements = _split(code, ";")
@@ -191,7 +202,7 @@ def _displays(code: str, at_prompt: bool) -> list[re.Pattern[str]]:
         if printed:
             inner = statement[printed.end() :].rstrip()
             arguments = _split(inner[:-1] if inner.endswith(")") else inner, ",")
-            shape = _line_of(arguments, joined_by=r" ?")
+            shape = _line_of(arguments, joined_by=" ")
         elif at_prompt and place == len(statements) - 1 and not re.match(r"(?:import|from) |\w+ *= *[^=]", statement):
             parts = _split(statement.strip("()") if _ends_parenthesised(statement) else statement, ",")
             shape = _line_of(parts, joined_by=r", ?")
@@ -200,7 +211,7 @@ def _displays(code: str, at_prompt: bool) -> list[re.Pattern[str]]:
         else:
             continue
         shapes.append(shape)
-    return [re.compile(shape if shape is not None else r"(?!)") for shape in shapes]
+    return tuple([re.compile(shape if shape is not None else r"(?!)") for shape in shapes])
 
 
 def _ends_parenthesised(statement: str) -> bool:
@@ -211,9 +222,12 @@ def _line_of(arguments: Sequence[str], joined_by: str) -> Optional[str]:
     """The shape of one line, or None where an argument is no question that is known."""
     shapes = []
     asked_before: set[int] = set()
+    endless = 0
     for argument in arguments:
         argument = argument.strip()
         literal = re.fullmatch(r"(f?)(['\"])(.{0,200})\2", argument)
+        if re.match(r"sep\s*=", argument):
+            joined_by = " ?"
         if re.match(r"(?:end|sep|flush|file)\s*=", argument):
             continue
         if literal and not literal.group(1):
@@ -221,9 +235,14 @@ def _line_of(arguments: Sequence[str], joined_by: str) -> Optional[str]:
             continue
         if literal:
             shapes.append(_formatted(literal.group(3), asked_before))
+            endless += _glued(literal.group(3))
             continue
-        shapes.append(_shape_of(argument, asked_before))
-    if not asked_before:
+        shape = _shape_of(argument, asked_before)
+        if shape != _OPEN or shapes[-1:] != [_OPEN]:  # two such are as good as one
+            shapes.append(shape)
+    endless += sum(shape.count(_OPEN) for shape in shapes)
+    endless += sum(_QUESTIONS[number].endless for number in asked_before)
+    if not asked_before or endless > _MOST_ENDLESS or (joined_by == " ?" and len(asked_before) > _MOST_ENDLESS):
         return None
     return joined_by.join(shapes)
 
@@ -235,10 +254,15 @@ def _formatted(body: str, asked_before: set[int]) -> str:
     return shape
 
 
+def _glued(body: str) -> int:
+    """How many pieces of a format follow another with nothing between that would end it."""
+    return sum(not _ENDS.search(between) for between in re.split(r"\{[^{}]{1,100}\}", body)[1:-1])
+
+
 def _shape_of(argument: str, asked_before: set[int]) -> str:
     asked = _ASKED.fullmatch(argument.strip())
     if asked is None or asked.lastindex is None or asked.lastindex - 1 in asked_before:
-        return r".{0,200}?"
+        return _OPEN
     number = asked.lastindex - 1
     asked_before.add(number)
     return f"(?P<q{number}>{_QUESTIONS[number].answer})"
