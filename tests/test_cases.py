@@ -15,15 +15,7 @@ from cudadoctor import diagnose_text
 CASES = load_cases()
 
 # Reports that are not yet read or judged right. A case leaves the list with the change that mends it.
-OPEN: frozenset[str] = frozenset(
-    {
-        "cublaslt-diffan-7",
-        "drv-old-fooocus-1313",
-        "drv-old-toolkit-new-pytorch-4546",
-        "oldgpu-670m-pytorch-16712",
-        "shm-fal-2",
-    }
-)
+OPEN: frozenset[str] = frozenset()
 
 
 @functools.cache

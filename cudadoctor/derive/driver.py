@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudadoctor.derive.surroundings import jetson_nodes, nvidia_nodes, on_jetson
+from cudadoctor.derive.surroundings import in_report, jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
 from cudadoctor.model.record import NamedTuple
 
@@ -80,6 +80,27 @@ class Answer(NamedTuple):
     evidence: tuple[str, ...]
 
 
+# What a program says that finds no GPU: beside these, that torch once found one is no proof that it does.
+IN_VAIN = (
+    "symptom.cuda_unknown_error",
+    "symptom.no_cuda_device",
+    "symptom.no_cuda_gpus",
+    "symptom.cuda_init_failed",
+    "symptom.no_driver_found",
+    "symptom.driver_too_old",
+)
+
+
+def cuda_works(case: Case) -> bool:
+    """Whether a pasted report shows CUDA at work: torch found a GPU, and no program says that it did not. Then there is
+    a driver, it answers, and it serves the CUDA that this torch was built with."""
+    return (
+        in_report(case)
+        and case.value("torch.cuda_available") is True
+        and not any(case.fact(name).is_known for name in IN_VAIN)
+    )
+
+
 def answer(case: Case) -> Answer:
     """Whether the driver answers, through NVML or nvidia-smi. That both were never asked is unclear.
 
@@ -99,6 +120,8 @@ def answer(case: Case) -> Answer:
     if stopped:
         # It told its version, perhaps, and then hung at a card.
         return Answer(NO, "NVML did not answer in time", ("driver.nvml_unresponsive",))
+    if case.derived(cuda_works):
+        return Answer(YES, "torch finds a GPU", ("torch.cuda_available",))
     if on_jetson(case):
         # Older Jetson releases have neither NVML nor nvidia-smi.
         if jetson_nodes(case) or nvidia_nodes(case):

@@ -31,6 +31,8 @@ RULE = Rule(
     severity=ERROR,
     blame=MACHINE,
     blocked_by=("CD102",),
+    # A container that was given no GPU has no driver either: it is the host's.
+    follows_from=("CD701",),
     precedence=20,
 )
 

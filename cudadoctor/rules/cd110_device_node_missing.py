@@ -21,7 +21,7 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.derive.driver import YES, answer
+from cudadoctor.derive.driver import IN_VAIN, YES, answer, cuda_works
 from cudadoctor.derive.gpus import NONE, presence
 from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, nvidia_nodes, on_jetson
 from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
@@ -53,6 +53,10 @@ def judge(case: Case) -> Outcome:
     if nodes.is_unknown:
         if answers and case.value("gpu.count", 0) > 0:
             return case.passed("NVML opens the cards", ("gpu.count",))
+        if case.derived(cuda_works):
+            return case.passed("torch finds a GPU: the nodes are there", ("torch.cuda_available",))
+        if in_report(case) and answers and case.value("smi.gpus") and not _failing(case):
+            return case.passed("nvidia-smi opens the cards", ("smi.gpus",))
         return case.undecided(f"cannot tell which device nodes there are: {nodes.reason}", ("device.nodes",))
     if in_report(case):
         return _reported(case)
@@ -67,14 +71,10 @@ def judge(case: Case) -> Outcome:
     return _failed(case, "the NVIDIA module is loaded and /dev/nvidia0 does not exist", LIKELY, MACHINE)
 
 
-# What a program says that cannot open the node of CUDA's memory.
-_IN_VAIN = (
-    "symptom.cuda_unknown_error",
-    "symptom.no_cuda_device",
-    "symptom.no_cuda_gpus",
-    "symptom.cuda_init_failed",
-    "symptom.no_driver_found",
-)
+def _failing(case: Case) -> list[str]:
+    """What programs say that cannot open the node of CUDA's memory."""
+    said = [name for name in IN_VAIN if name != "symptom.driver_too_old" and case.fact(name).is_known]
+    return [*said, *(["torch.cuda_available"] if case.value("torch.cuda_available") is False else [])]
 
 
 def _reported(case: Case) -> Outcome:
@@ -86,9 +86,7 @@ def _reported(case: Case) -> Outcome:
         return case.undecided("which device nodes there are is not told in full", ("device.nodes",))
     if "/dev/nvidia-uvm" in paths:
         return case.passed("the device nodes are there", ("device.nodes",))
-    failing = [name for name in _IN_VAIN if case.fact(name).is_known]
-    if case.value("torch.cuda_available") is False:
-        failing.append("torch.cuda_available")
+    failing = _failing(case)
     if not failing and not in_container(case):
         return case.passed("the card's nodes are there; nvidia-uvm is made at the first use of CUDA", ("device.nodes",))
     message = "/dev/nvidia-uvm is not there: nvidia-smi works without it, CUDA does not"

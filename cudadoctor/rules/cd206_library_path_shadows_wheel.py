@@ -89,6 +89,7 @@ def judge(case: Case) -> Outcome:
 
 # Folders of this kind hold the driver's own libraries.
 _DRIVERS_OWN = ("/usr/local/nvidia", "/usr/lib/wsl", "/compat", "/stubs")
+_JAX_OLDER = "jax_library_older"
 _STEMS = (
     ("__nvjitlink", "libnvJitLink"),
     ("cublaslt", "libcublasLt"),
@@ -104,7 +105,7 @@ _STEMS = (
 
 def _by_the_text(case: Case) -> Outcome:
     """A report: what lies in the folders is not known, and the text may show which library was taken."""
-    said = symptom(case, "library_symbol_missing", "cudnn_version_differs")
+    said = symptom(case, "library_symbol_missing", "cudnn_version_differs", _JAX_OLDER)
     path = case.fact("env.LD_LIBRARY_PATH")
     folders = [folder for folder in str(path.value or "").split(":") if _holds_cuda(folder)]
     if said is None:
@@ -147,13 +148,18 @@ def _by_the_text(case: Case) -> Outcome:
     # conda's own CUDA libraries beside torch's are the likelier cause where they are there.
     conda = case.value("package.cudatoolkit.version") or case.value("package.cuda-cudart.version")
     named = "LD_LIBRARY_PATH" in said.text
+    if conda and not named:
+        return case.undecided(
+            "conda's CUDA libraries lie beside torch's; whether LD_LIBRARY_PATH leads to others is not known",
+            ("env.LD_LIBRARY_PATH",),
+        )
     return _failed_by_text(
         case,
         f"LD_LIBRARY_PATH leads to another {stem} than torch's own"
         if named
         else f"another release of {stem} is found before the one that belongs here, mostly by LD_LIBRARY_PATH",
         (said.fact,),
-        POSSIBLE if conda else LIKELY,
+        POSSIBLE if conda or (said.fact.endswith(_JAX_OLDER) and not _has_newer(case, said)) else LIKELY,
         [],
         said.fact,
     )
@@ -169,8 +175,22 @@ def _holds_cuda(folder: str) -> bool:
 
 def _culprit(said: Symptom) -> str:
     """The library that is of another release: whose symbol is missing."""
+    if said.fact == "symptom.cudnn_version_differs":
+        return "libcudnn"
     words = (said.get("symbol") or said.get("library") or said.text).lower()
     return next((stem for word, stem in _STEMS if word in words), "a CUDA library")
+
+
+def _has_newer(case: Case, said: Symptom) -> bool:
+    """Whether a package with that library is installed, and newer than the one that JAX found."""
+    library = case.matrix.library(f"{_culprit(said)}.so.12")
+    loaded = said.get("loaded")
+    for package in library.packages if library is not None else ():
+        have = numbers(str(case.value(f"package.{package}.version") or "")) or ()
+        # 120205 is 12.2.5
+        if len(have) > 1 and loaded.isdigit() and have[:2] > (int(loaded) // 10000, int(loaded) // 100 % 100):
+            return True
+    return False
 
 
 def _taken_from(case: Case, stem: str) -> Optional[str]:

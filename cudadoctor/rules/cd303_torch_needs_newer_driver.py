@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cudadoctor.derive.driver import cuda_ceiling, numbering, version, version_fact
+from cudadoctor.derive.driver import cuda_ceiling, cuda_works, numbering, version, version_fact
 from cudadoctor.derive.libcuda import forward_compatibility
 from cudadoctor.derive.surroundings import on_jetson
 from cudadoctor.derive.wheel import CUDA, UNCLEAR, torch_build
@@ -54,6 +54,10 @@ def judge(case: Case) -> Outcome:
     driver = case.derived(version)
     if build.cuda is None:
         return _by_its_words(case) or case.undecided("cannot tell which CUDA torch was built with", ("torch.cuda",))
+    works = case.derived(cuda_works)
+    if not driver.is_known and works:
+        major = build.cuda.partition(".")[0]
+        return case.passed(f"torch finds a GPU: its driver serves CUDA {major}.x", ("torch.cuda_available",))
     if not driver.is_known:
         reason = driver.reason or "no source tells it"
         return _by_its_words(case) or case.undecided(
@@ -69,13 +73,19 @@ def judge(case: Case) -> Outcome:
             f"libcuda {compat} (forward compatibility) serves CUDA {major}.x on driver {driver.get()}",
             (*evidence, "driver.libcuda"),
         )
+    if verdict.answer == "no" and works:
+        # An image of NVIDIA's brings a libcuda for it, which a pasted text seldom shows.
+        return case.passed(
+            f"torch finds a GPU: a libcuda of its own serves CUDA {major}.x on driver {driver.get()}",
+            (*evidence, "torch.cuda_available"),
+        )
     if verdict.answer == "no":
         return case.failed(
             f"torch {build.version} needs CUDA {major}, and driver {driver.get()} is too old for it"
             + (f" (it takes {verdict.needed} or newer)" if verdict.needed else ""),
             (*evidence, *((_TOO_OLD,) if case.fact(_TOO_OLD).is_known else ())),
             data={"driver": driver.get(), "cuda": build.cuda, "needed_driver": verdict.needed},
-            fixes=(Remedy("install-torch", {"effect": {_TOO_OLD: None}}),),
+            fixes=(Remedy("install-torch", {"driver_for": int(major), "effect": {_TOO_OLD: None}}),),
             not_helping=_NOT_HELPING,
         )
     if verdict.answer == "unknown":
@@ -119,6 +129,12 @@ def _by_its_words(case: Case) -> Optional[Outcome]:
         # The text carries both numbers, and of CUDA 11 and later only another major says so.
         certainty=CERTAIN if wanted and driver.is_known else LIKELY,
         data={"cuda": build.cuda, "driver_cuda": cuda},
-        fixes=(Remedy("install-torch", {"effect": {_TOO_OLD: None}}),),
+        # Where torch's own CUDA is not told it is a later one than what the driver serves.
+        fixes=(
+            Remedy(
+                "install-torch",
+                {"driver_for": wanted[0] if wanted else have[0] + 1, "effect": {_TOO_OLD: None}},
+            ),
+        ),
         not_helping=_NOT_HELPING,
     )

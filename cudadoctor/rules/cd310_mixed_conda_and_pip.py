@@ -9,7 +9,7 @@ Why it matters
 
 How to fix
     Remove torch with both installers until neither finds it, then install it with one. A fresh environment is the
-    surest.
+    surest. conda's CUDA libraries beside pip's torch: remove those.
 
 References
     https://docs.conda.io/projects/conda/en/latest/user-guide/tasks/manage-environments.html
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from cudadoctor.derive.symptoms import symptom
 from cudadoctor.matrix import COMPANIONS
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 
@@ -31,6 +32,8 @@ RULE = Rule(
     precedence=41,
 )
 
+# Where pip's wheels of NVIDIA's libraries lie; conda has none there.
+_OF_PIP = "-packages/nvidia/"
 _PIP_LIKE = ("pip", "uv", "poetry", "pdm")
 
 
@@ -51,7 +54,11 @@ def judge(case: Case) -> Outcome:
             CERTAIN,
             {"package.torch.conda_build": None, "package.torch.installer": "pip"},
         )
+    symbol = symptom(case, "library_symbol_missing")
     came = _came_by(case, "torch")
+    told_by = "package.torch.installer"
+    if came is None and symbol is not None and _OF_PIP in symbol.text.replace("\\", "/"):
+        came, told_by = "pip", symbol.fact
     for name in COMPANIONS:
         other = _came_by(case, name)
         if came and other and (came in _PIP_LIKE) != (other in _PIP_LIKE):
@@ -63,16 +70,16 @@ def judge(case: Case) -> Outcome:
                 {f"package.{name}.installer": came, f"package.{name}.conda_build": None},
             )
     beside = case.value("package.cudatoolkit.version") or case.value("package.cuda-cudart.version")
-    if came in _PIP_LIKE and beside and case.fact("symptom.library_symbol_missing").is_known:
+    if came in _PIP_LIKE and beside and symbol is not None:
         # Side by side they do no harm as a rule: only an error makes it a suspect.
         name = "cudatoolkit" if case.value("package.cudatoolkit.version") else "cuda-cudart"
-        return _failed(
-            case,
+        return case.failed(
             f"conda's CUDA libraries ({name} {beside}) lie beside those of torch from {came}, and a symbol is missing",
-            ("package.torch.installer", f"package.{name}.version", "symptom.library_symbol_missing"),
-            LIKELY,
-            {f"package.{name}.version": None, "symptom.library_symbol_missing": None},
+            tuple(dict.fromkeys((told_by, f"package.{name}.version", symbol.fact))),
+            certainty=LIKELY,
             severity=ERROR,
+            fixes=(Remedy("remove-conda-package", {"package": name, "effect": {symbol.fact: None}}),),
+            not_helping=("installing torch again into this environment: conda's libraries stay beside it",),
         )
     if came is None:
         return case.undecided("cannot tell which installer brought torch", ("package.torch.installer",))
@@ -94,13 +101,11 @@ def _failed(
     evidence: tuple[str, ...],
     certainty: str,
     effect: dict[str, object],
-    severity: Optional[str] = None,
 ) -> Outcome:
     return case.failed(
         message,
         evidence,
         certainty=certainty,
-        severity=severity,
         fixes=(
             Remedy(
                 "manual",

@@ -35,6 +35,8 @@ RULE = Rule(
     # A warning: nobody has tried, and the GPU package may have come last.
     severity=WARNING,
     blame=ENVIRONMENT,
+    # A library that is not there keeps the provider from loading.
+    follows_from=("CD210",),
     precedence=38,
 )
 

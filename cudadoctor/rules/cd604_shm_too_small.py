@@ -19,6 +19,7 @@ References
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from cudadoctor.derive.surroundings import in_container
@@ -50,6 +51,8 @@ _MIB = 1 << 20
 _ROOM = 1024 * _MIB
 _WANTED = 8 * 1024 * _MIB
 
+_GUESSED = re.compile(r"\bis possible that\b|\bmight be caused\b", re.IGNORECASE)
+
 _EXHAUSTED, _WORKER, _BUS_ERROR = "symptom.shm_exhausted", "symptom.worker_killed", "symptom.bus_error"
 
 
@@ -69,17 +72,51 @@ def judge(case: Case) -> Outcome:
             return case.undecided(f"cannot tell the size of /dev/shm: {size.reason}", ("memory.shm_size",))
         if size.get() >= _ROOM:
             return case.passed(f"/dev/shm has {size.get() / (1024 * _MIB):.0f} GiB", ("memory.shm_size",))
+    if reported.is_known and _GUESSED.search(str(reported.get().get("text", ""))):
+        return _guessed(case)
     shown = f" ({size.get() // _MIB} MiB)" if size.is_known else ""
-    what = "a data loader ran out of shared memory" if reported.is_known else "/dev/shm is small"
+    what = f"{_who(case)} ran out of shared memory" if reported.is_known else "/dev/shm is small"
     evidence = ("symptom.shm_exhausted", "memory.shm_size") if reported.is_known else ("memory.shm_size",)
     return case.failed(
         f"{what}{shown}: DataLoader workers and NCCL need more",
         evidence,
         certainty=CERTAIN if reported.is_known else LIKELY,
         severity=ERROR if reported.is_known else WARNING,
-        blame=ALLOCATION if in_container(case) else MACHINE,
-        fixes=(Remedy("enlarge-shm", {"size": _WANTED, "effect": {"symptom.shm_exhausted": None}}),),
+        blame=ALLOCATION if in_container(case) or _engine(case) else MACHINE,
+        fixes=(
+            Remedy(
+                "enlarge-shm", {"size": _WANTED, "runtime": _engine(case), "effect": {"symptom.shm_exhausted": None}}
+            ),
+        ),
     )
+
+
+def _guessed(case: Case) -> Outcome:
+    """torch adds its guess to every bus error of a worker; a file that the worker maps may have been cut as well."""
+    size = case.fact("memory.shm_size")
+    ample = size.is_known and size.get() >= _ROOM
+    small = size.is_known and not ample
+    shown = f" ({size.get() // _MIB} MiB)" if small else ""
+    message = f"a data loader's worker died of a bus error: mostly because /dev/shm is full{shown}"
+    if ample:
+        message = (
+            f"a data loader's worker died of a bus error, though /dev/shm has {size.get() // (1024 * _MIB)} GiB: it "
+            "may be full all the same, or a file that the worker maps was cut (a full disk, an unfinished copy)"
+        )
+    return case.failed(
+        message,
+        ("symptom.shm_exhausted", "memory.shm_size") if size.is_known else ("symptom.shm_exhausted",),
+        certainty=POSSIBLE if ample else CERTAIN if small else LIKELY,
+        severity=ERROR,
+        blame=ALLOCATION if in_container(case) or _engine(case) else MACHINE,
+        fixes=(Remedy("enlarge-shm", {"size": _WANTED, "runtime": _engine(case), "effect": {_EXHAUSTED: None}}),),
+    )
+
+
+def _who(case: Case) -> str:
+    """Whom the error names."""
+    text = str(case.value(_EXHAUSTED, {}).get("text", "")).lower()
+    return "NCCL" if "nccl" in text else "a data loader" if "worker" in text or "torch_" in text else "a program"
 
 
 def _bus_error(case: Case) -> Optional[Outcome]:
@@ -98,6 +135,11 @@ def _bus_error(case: Case) -> Optional[Outcome]:
         (name, "memory.shm_size") if size.is_known else (name,),
         certainty=LIKELY if worker or size.is_known or in_container(case) else POSSIBLE,
         severity=ERROR,
-        blame=ALLOCATION if in_container(case) else MACHINE,
-        fixes=(Remedy("enlarge-shm", {"size": _WANTED, "effect": {name: None}}),),
+        blame=ALLOCATION if in_container(case) or _engine(case) else MACHINE,
+        fixes=(Remedy("enlarge-shm", {"size": _WANTED, "runtime": _engine(case), "effect": {name: None}}),),
     )
+
+
+def _engine(case: Case) -> str:
+    """The engine of the container that a report shows being started; empty: what this machine is tells it."""
+    return "" if in_container(case) else str(case.value("container.engine", ""))

@@ -115,7 +115,6 @@ def _reported(case: Case, reported: list[str]) -> Outcome:
             evidence,
             LIKELY,
             _openmp(effect),
-            install,
             not_helping=("a newer GPU driver: the DLL is not of CUDA",),
         )
     numbers = [found for found in _NUMBER.findall(words) if found in _SAYS]
@@ -167,7 +166,8 @@ def _openmp(effect: dict[str, None]) -> Remedy:
             "title": "Bring LLVM's OpenMP runtime, or a torch that does not need it",
             "text": "Update torch to the next release, which does without it. To keep this one: the Visual Studio "
             "Installer's C++ build tools bring libomp140.x86_64.dll into C:\\Windows\\System32. Take no DLL from "
-            "download pages.",
+            "download pages. The Visual C++ runtime does not hold it; where that is not installed either: winget "
+            "install --id Microsoft.VCRedist.2015+.x64 -e",
             "kind": "install",
             "id": "openmp-runtime",
             "effect": effect,

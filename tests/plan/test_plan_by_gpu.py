@@ -38,3 +38,32 @@ def test_each_kind_of_gpu_has_its_command(torch: str, commands: dict[str, str]) 
 def test_a_driver_that_is_known_is_not_asked_for() -> None:
     steps = plan_for("2.6.0+cpu", **{"driver.smi_version": "550.54.14"}).steps
     assert all("or newer:" not in step.instructions for step in steps)
+
+
+TOO_OLD = "The NVIDIA driver on your system is too old (found version {number})."
+
+
+def told_too_old(number: str, **more: object) -> Plan:
+    told = {
+        "examination.kind": "report",
+        "symptom.driver_too_old": {"text": TOO_OLD.format(number=number), "found": number},
+        **more,
+    }
+    return make_plan(diagnose(Facts({name: known(value, "the text") for name, value in told.items()}), MATRIX), MATRIX)
+
+
+def test_a_driver_that_is_too_old_for_a_gpu_whose_name_is_cut_has_both_ways_out() -> None:
+    """nvidia-smi writes "NVIDIA GeForce ...": the driver's update and the builds that the driver serves are offered."""
+    cut = {"index": 0, "name": "NVIDIA GeForce ...", "truncated": True}
+    plan = told_too_old("11040", **{"driver.smi_version": "470.86", "driver.smi_cuda": "11.4", "smi.gpus": [cut]})
+    (step,) = [step for step in plan.steps if step.id == "name-the-gpu"]
+    assert step.title == "Update the driver, or take a torch that it serves"
+    assert "A newer driver: 525.60.13 or later serves CUDA 12." in step.instructions
+    assert "+cu118" in step.instructions
+    # Cards that this driver does not know are not in the machine: no build that it cannot serve is named.
+    assert "+cu12" not in step.instructions
+
+
+def test_where_no_build_is_known_that_the_driver_serves_the_driver_is_the_way_out() -> None:
+    (step,) = told_too_old("9010").steps
+    assert "driver" in step.title and "https://www.nvidia.com/drivers" in step.instructions

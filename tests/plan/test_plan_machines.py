@@ -426,6 +426,7 @@ MACHINES = {
 NEEDED: dict[str, dict[str, Any]] = {
     "uninstall-package": {"packages": ["xformers"]},
     "reinstall-package": {"pins": {"nvidia-cudnn-cu12": "9.1.0.70"}},
+    "remove-conda-package": {"package": "cudatoolkit"},
     "install-libraries": {"requirements": ["nvidia-cudnn-cu12>=9,<10"]},
     "install-framework": {"package": "jax", "version": "0.8.3"},
     "use-wsl": {"requirement": "tensorflow[and-cuda]"},
@@ -461,6 +462,12 @@ def test_every_remedy_has_steps_on_every_machine(kind: str, name: str) -> None:
     for item in drafts:
         assert item.step.argv or item.step.instructions
         quote(item.step.argv or (), context.shell)
+
+
+def test_shared_memory_is_asked_for_at_the_start_of_the_container_that_a_report_shows() -> None:
+    context = Context(MACHINES["nothing known"].facts, MATRIX, Options(), ["enlarge-shm"])
+    (step,) = spell_out("enlarge-shm", context, {"size": 8 * GIB, "runtime": "docker"})
+    assert step.step.argv is None and "docker run --shm-size=8g" in step.step.instructions
 
 
 @pytest.mark.parametrize("path", ["/tmp/a\nb/bin/python", "/tmp/\x1b[31m/bin/python"])

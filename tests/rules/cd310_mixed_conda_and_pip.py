@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudadoctor.testing import GONE, Machine, fails, linux, passes, skips, unknown_when
+from cudadoctor.testing import GONE, Machine, fails, linux, passes, report, skips, unknown_when
 
 RULE = "CD310"
 
@@ -20,6 +20,11 @@ def torch(installer: Any, build: Any = GONE) -> Machine:
 OF_CONDA = torch("conda", "py3.11_cuda12.4_cudnn9.1.0_0")
 OF_PIP = torch("pip")
 SYMBOL = {"symptom.library_symbol_missing": {"text": "libcublas.so.11: undefined symbol: cublasLtBIIMatmulAlgo..."}}
+OF_A_WHEEL = {
+    "symptom.library_symbol_missing": {
+        "text": "/envs/ml/lib/python3.10/site-packages/nvidia/cublas/lib/libcublas.so.11: undefined symbol: cublasLtA"
+    }
+}
 
 CASES = [
     passes("no conda environment", linux(), says="not a conda environment"),
@@ -58,6 +63,16 @@ CASES = [
         says="cudatoolkit 11.3.1",
         severity="error",
         certainty="likely",
+    ),
+    fails(
+        "a report: the library of pip's wheel lacks a symbol, and conda's cudatoolkit lies beside it",
+        report()
+        .set({"python.environment": "conda", **OF_A_WHEEL})
+        .set({"package.cudatoolkit.version": "11.3.1", "package.cudatoolkit.installer": "conda"}),
+        says="cudatoolkit 11.3.1",
+        severity="error",
+        certainty="likely",
+        fix="remove-conda-package",
     ),
     skips("no torch", ENVIRONMENT.no_torch()),
     unknown_when("what kind of environment it is", linux().unknown("python.environment")),

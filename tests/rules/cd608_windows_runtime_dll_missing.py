@@ -35,7 +35,7 @@ CASES = [
         says="libomp140",
         severity="error",
         certainty="likely",
-        fix=["manual", "install-package"],
+        fix="manual",
     ),
     fails(
         "a tool names the OpenMP runtime",

@@ -14,6 +14,7 @@ from cudadoctor.plan.context import Context
 from cudadoctor.plan.draft import Draft
 from cudadoctor.plan.remedies import (
     companions,
+    conda,
     containers,
     driver,
     frameworks,
@@ -39,6 +40,7 @@ REMEDIES: Mapping[str, Remedier] = {
     "uninstall-package": packages.uninstall_package,
     "reinstall-package": packages.reinstall_package,
     "install-libraries": packages.install_libraries,
+    "remove-conda-package": conda.remove_conda_package,
     "install-framework": frameworks.install_framework,
     # -- Python
     "make-venv": python.make_venv,

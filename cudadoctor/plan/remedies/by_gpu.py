@@ -20,8 +20,10 @@ def commands_by_gpu(context: Context, need: Need) -> list[str]:
     below it the command. Empty where the kinds differ in more than a person reads."""
     groups: dict[str, tuple[Choice, list[Gpu]]] = {}
     for gpu in _kinds(context):
-        choice = resolve(need._replace(gpus=(gpu,), gpu_state=PRESENT), context.matrix).choice
-        if choice is not None:
+        found = resolve(need._replace(gpus=(gpu,), gpu_state=PRESENT), context.matrix)
+        choice = found.choice
+        # A driver that is too old for all builds for this kind of GPU drives, as a rule, another kind.
+        if choice is not None and found.driver_first is None:
             groups.setdefault(choice.version, (choice, []))[1].append(gpu)
     if not groups or len(groups) > _MOST:
         return []

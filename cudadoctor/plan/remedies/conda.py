@@ -108,3 +108,27 @@ def _effect(context: Context, build: CondaBuild, names: list[str]) -> dict[str, 
         if name not in names and context.facts[f"package.{name}.version"].is_known:
             effect[f"package.{name}.version"] = None
     return effect
+
+
+def remove_conda_package(context: Context, package: str) -> list[Draft]:
+    """A package of conda's that lies beside the same of pip's. conda asks before it takes what needs it along."""
+    name = validate.package(package)
+    prefix = context.facts.value("python.prefix")
+    place = ("-p", validate.path(prefix)) if isinstance(prefix, str) else ()
+    had = context.facts.value(f"package.{name}.version")
+    back = f"{name}={validate.version(had)}" if isinstance(had, str) else name
+    return [
+        draft(
+            REMOVE,
+            f"remove-conda-{name}",
+            f"Remove conda's {name}, beside which pip's libraries lie",
+            "install",
+            ("conda", "remove", *place, name),
+            safety=CAREFUL,
+            effect={f"package.{name}.{key}": None for key in ("version", "conda_build", "installer")},
+            changes=f"takes {name} out of the conda environment, and what needs it: conda shows the list and asks",
+            undo=context.text(("conda", "install", *place, back)),
+            instructions="torch's own packages bring all that it needs. Where something else needs conda's, give each "
+            "an environment of its own.",
+        )
+    ]

@@ -145,6 +145,15 @@ def update_driver(
     return _driver_steps(context, branch, flavour_for(context, branch), "Update", floor)
 
 
+def newer_in_words(context: Context, cuda_major: int) -> str:
+    """Which driver the builds of a CUDA major take, for a machine whose GPU is not known: which branches drive it is
+    then not known either."""
+    floor = context.matrix.floor(cuda_major, context.numbering)
+    serves = f": {floor} or later serves CUDA {cuda_major}" if floor else ""
+    where = " on Windows" if context.is_wsl else ""
+    return f"A newer driver{where}{serves}. {DOWNLOADS} names the newest for the card; an old card may have none."
+
+
 def _own_branch(context: Context, needed: int) -> Optional[Branch]:
     """The branch that the distribution itself packages, where NVIDIA maintains it and it drives every GPU: no
     repository of somebody else's is needed for it."""

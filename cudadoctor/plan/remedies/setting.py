@@ -185,11 +185,13 @@ def add_swap(context: Context, size: int, path: str = "/swapfile") -> list[Draft
     ]
 
 
-def enlarge_shm(context: Context, size: int) -> list[Draft]:
-    """/dev/shm, through which data loader workers hand over their batches."""
+def enlarge_shm(context: Context, size: int, runtime: str = "") -> list[Draft]:
+    """/dev/shm, through which data loader workers hand over their batches. `runtime`: the engine that a report shows
+    starting the container, where the text is not of its inside."""
     amount = max(1, -(-validate.size(size) // GIB))
     effect = {"memory.shm_size": amount * GIB, "memory.shm_free": amount * GIB}
-    if context.container is not None:
+    engine = context.container or runtime
+    if engine and engine not in ("apptainer", "singularity"):
         texts = {
             "kubernetes": f"Mount an emptyDir with medium: Memory and sizeLimit: {amount}Gi at /dev/shm of the pod.",
             "podman": f"Start it with more: podman run --shm-size={amount}g ... (or --ipc=host).",
@@ -204,7 +206,7 @@ def enlarge_shm(context: Context, size: int) -> list[Draft]:
                 effect=effect,
                 changes="the size of /dev/shm in the container",
                 undo="start it without that option",
-                instructions=texts.get(context.container, docker),
+                instructions=texts.get(engine, docker),
             )
         ]
     return [

@@ -25,13 +25,16 @@ from cudadoctor.resolve import COMPANIONS, Choice, Framework, Resolution
 from cudadoctor.resolve.need import BY_DRIVER, BY_PYTHON
 
 
-def install_torch(context: Context, torch: str = "", variant: str = "", keep: bool = True) -> list[Draft]:
-    """The build that the resolver chooses; where it has none, what would open one."""
+def install_torch(
+    context: Context, torch: str = "", variant: str = "", keep: bool = True, driver_for: Optional[int] = None
+) -> list[Draft]:
+    """The build that the resolver chooses; where it has none, what would open one. `driver_for`: the driver is too old
+    for the torch that is there, which was built with this CUDA major; a newer driver is the other way out."""
     resolution = context.resolved(torch, variant or None, keep)
     steps = framework_steps(context, resolution.frameworks)
     if resolution.choice is not None:
         return [*install_choice(context, resolution.choice), *_moves(context, resolution), *steps]
-    return [*_without_choice(context, resolution), *steps]
+    return [*_without_choice(context, resolution, driver_for), *steps]
 
 
 def install_wished(context: Context) -> list[Draft]:
@@ -300,7 +303,7 @@ def _site(context: Context) -> Optional[str]:
     return f"{context.target.prefix}/lib/site-packages" if context.target.prefix else None
 
 
-def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
+def _without_choice(context: Context, resolution: Resolution, driver_for: Optional[int] = None) -> list[Draft]:
     """No build serves this machine as it is: what would open one, else why there is none."""
     if resolution.undecided is not None:
         what = resolution.undecided
@@ -311,10 +314,14 @@ def _without_choice(context: Context, resolution: Resolution) -> list[Draft]:
                 draft(BY_HAND, "no-torch-build", "Which torch serves this is not known", "manual", instructions=text)
             ]
         text = f"{what[0].upper()}{what[1:]}: name it, as in `cudadoctor fix --print --gpu NAME`."
-        choices = [] if gpus else commands_by_gpu(context, context.need())
+        choices = [] if any(gpu.capability for gpu in gpus) else commands_by_gpu(context, context.need())
         if choices:
             text = "\n".join([f"{what[0].upper()}{what[1:]}, so choose:", *choices])
-        return [draft(BY_HAND, "name-the-gpu", "Say which GPU the build is for", "manual", instructions=text)]
+        title = "Say which GPU the build is for"
+        if driver_for is not None:
+            text = "\n".join([driver.newer_in_words(context, driver_for), "Or a torch that this driver serves.", text])
+            title = "Update the driver, or take a torch that it serves"
+        return [draft(BY_HAND, "name-the-gpu", title, "manual", instructions=text)]
     if resolution.split:
         return one_environment_each(context, resolution.split)
     for blocker in resolution.blocked_by:
