@@ -23,6 +23,9 @@ from bench.venvs import Venv, activated
 from bench.wheels import LINUX, WINDOWS, companion_wheel, cuda_of, tiny_wheel, torch_wheel
 from cli_runner import Run
 
+# What it asks takes minutes, and no Python answers otherwise than another.
+pytestmark = pytest.mark.once
+
 try:
     import tomllib
 except ModuleNotFoundError:

@@ -20,6 +20,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import compare_pickers as compare  # noqa: E402
 
+# What it asks takes minutes, and no Python answers otherwise than another.
+pytestmark = pytest.mark.once
+
 
 def picked(name: str, machine: Machine) -> str:
     """ "2.14.1+cu126", or "nothing"."""

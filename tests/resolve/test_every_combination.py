@@ -21,6 +21,9 @@ from cudadoctor.matrix import load_matrix
 from cudadoctor.resolve import Blocker, Choice, Gpu, Installed, Need, Resolution, resolve
 from cudadoctor.resolve.need import NONE, PRESENT, UNKNOWN, WORKS
 
+# What it asks takes minutes, and no Python answers otherwise than another.
+pytestmark = pytest.mark.once
+
 MATRIX = load_matrix()
 
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t", "3.15", "3.15t")
