@@ -183,9 +183,15 @@ def _build(
 
 
 def _row_of_any(release: TorchRelease, variant: str) -> Optional[Build]:
-    """The build where a report does not tell the platform: x86_64's, if Linux and Windows have the same."""
+    """The build where a report does not tell the platform: x86_64's. Of what only Linux's or only Windows' has code for
+    nothing is said."""
     rows = [row for row in (release.build(variant, f"{name}-x86_64") for name in ("linux", "windows")) if row]
-    return rows[0] if rows and all(set(row.sass) == set(rows[0].sass) for row in rows) else None
+    if not rows or any(row.archs_guessed for row in rows):
+        return None
+    everywhere = set(rows[0].sass).intersection(*(row.sass for row in rows))
+    unsure = {target for row in rows for target in (*row.sass, *row.disputed)} - everywhere
+    unsure |= {target for row in rows for target in row.disputed}
+    return rows[0]._replace(sass=(*sorted(everywhere), *sorted(unsure - everywhere)), disputed=tuple(sorted(unsure)))
 
 
 def _is_index_local(local: str) -> bool:

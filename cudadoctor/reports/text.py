@@ -2,6 +2,7 @@ r"""A pasted text as numbered lines, each freed of what the way of pasting has p
 
     > | NVIDIA-SMI 550.54 ...                a quotation mark
     2026-03-10T09:15:02.12Z | NVIDIA-SMI     a log's time
+    2026-03-10 09:15:02,120 - root - INFO - Total VRAM       Python's logging
     trainer-1  | RuntimeError: ...           docker compose
     "| NVIDIA-SMI 550.54 ...\n",             a notebook's JSON
     \x1b[4m\tGPU0\x1b[0m, [4m GPU0[0m        colours, also where the escape has got lost
@@ -100,7 +101,10 @@ _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"
 _PREFIX = re.compile(
     "|".join(
         (
-            rf"\d{{4}}-\d{{2}}-\d{{2}}[T ]{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?(?: +|$)",  # ISO time, as in CI logs
+            # ISO time, as in CI logs; Python's logging puts the logger and its level behind it
+            rf"\d{{4}}-\d{{2}}-\d{{2}}[T ]{_TIME}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
+            r"(?: +- [\w.-]{1,80} - (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) - | +- +| +|$)",
+            r"\[\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\] ?",
             rf"[A-Z][a-z]{{2}} +\d{{1,2}} {_TIME} \S+ [\w.@/-]+(?:\[\d+\])?: ",  # the system log's
             r"[\w.-]+-\d+ +\| ?",  # docker compose
             r"remote: ",
@@ -110,6 +114,8 @@ _PREFIX = re.compile(
     )
 )
 _COMMENTED = re.compile(r"(?:#|//) (?=[|+]|\w+ version)")
+# ComfyUI's log has a time before each piece that a program writes: several in a line.
+_WRITE = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6} - ")
 # A raw stream of docker's puts eight bytes before each line.
 _DOCKER_HEADER = re.compile(r"^[\x01\x02]\x00{0,3}.{0,4}?(?=[ -~]{4})")
 _NOTEBOOK = re.compile(r'\s*"(.*?)(?:\\n)?",?\s*$')
@@ -139,6 +145,8 @@ def clean(raw: str) -> str:
     if "\\|" in line:
         line = line.replace("\\|", "|")
     for _ in range(3):
+    if line[4:5] == "-" and _WRITE.match(line):
+        line = _WRITE.sub("", line)
         start = line.lstrip()
         match = _PREFIX.match(start) or _COMMENTED.match(start) or _DIFF.match(start)
         if not match:

@@ -48,6 +48,8 @@ _WAIT, _DEADLOCK, _TIMEOUT, _ACS, _FAULT, _NAMED, _UNSUPPORTED, _CARD, _OFF = (
 
 
 def judge(case: Case) -> Outcome:
+    if case.fact("torch.hip").is_known or case.fact("symptom.rocm_named").is_known:
+        return case.skipped("the GPUs run with ROCm, not CUDA")
     if case.fact(_CARD).is_known:
         message = "cards of this kind do not transfer directly to each other, and the program wants to be told so"
         return _failed(case, message, [_CARD], CERTAIN)
@@ -79,6 +81,9 @@ def _waiting(case: Case, waiting: list[str]) -> Outcome:
     if case.fact(_NAMED).is_known:
         message = "GPUs wait for each other in vain, and NCCL_P2P_DISABLE=1 is named against it"
         return _failed(case, message, [*waiting, _NAMED], LIKELY)
+    if waiting == [_TIMEOUT]:
+        # Most often a process has ended or lags behind, and the machine is sound.
+        return case.undecided("GPUs waited for each other in vain; whether transfers are broken is not told", waiting)
     message = (
         "GPUs wait for each other in vain: direct transfers may be broken (or a process has ended, or lags behind)"
     )
