@@ -83,6 +83,7 @@ class Screen:
         self.by_id = {outcome.rule: outcome for outcome in view.report.outcomes}
         self.headline, self.verdict = self._verdict()
         self.shown: set[str] = set()
+        self.untold: list[str] = []
         self.home = home_of(view.report.facts)
 
     def lines(self) -> Iterator[str]:
@@ -99,6 +100,8 @@ class Screen:
     def checked(self) -> list[Line]:
         """The links of the chain, then what else was found."""
         chain = [line for link in CHAIN for line in [self._link(link)] if line is not None]
+        if self.untold:
+            chain.append(Line("????", "rest", (Note(f"not in the text: {', '.join(self.untold)}"),)))
         return [*chain, *self._others()]
 
     # -- verdict --------------------------------------------------------------------------------------------------
@@ -186,11 +189,12 @@ class Screen:
         """A link of which a pasted text tells nothing, or something that decides nothing: what is missing is asked for
         below, and not gone through here."""
         is_open = any(outcome.status == UNDECIDED and outcome.chain for outcome in outcomes)
-        if described is None and not is_open:
-            return None
-        note = Note("not in the text") if described is None else Note(described.text, described.source)
         self.shown.update(outcome.rule for outcome in outcomes if outcome.status == UNDECIDED and outcome.chain)
-        return Line("????" if is_open else "info", link.label, (note,))
+        if described is not None:
+            return Line("????" if is_open else "info", link.label, (Note(described.text, described.source),))
+        if is_open:
+            self.untold.append(link.label)
+        return None
 
     def _answer(self, link: Link, outcomes: list[Outcome], described: Optional[Described]) -> Optional[Line]:
         answer = link.answers(self.report.facts) if link.answers is not None else None
@@ -225,6 +229,8 @@ class Screen:
         return [self._fact(item) for item in items] if wanted else []
 
     def _fact(self, item: Evidence) -> Note:
+        if item.fact.startswith("symptom.") and isinstance(item.value, dict) and item.value.get("text"):
+            return Note(f'"{self._cut(str(item.value["text"]))}"', item.source, keep=True)
         told = self._told(item)
         if told is not None:
             text = self._entries(item.fact, told)
@@ -248,6 +254,13 @@ class Screen:
         from cudadoctor.render.evidence import entries_of
 
         return entries_of(item.fact, item.value)
+
+    def _cut(self, text: str) -> str:
+        """A program's words as far as there is room for them."""
+        most = 2 * (self.style.width - 22)
+        if self.style.verbose or columns(text) <= most:
+            return text
+        return text[: most - 3].rstrip() + "..."
 
     def _is_long(self, text: str) -> bool:
         return not self.style.verbose and len(wrap(text, self.style.width - 20)) > _MOST_VALUE_LINES

@@ -271,3 +271,35 @@ def test_from_python(run: Run, pasted: Callable[..., str]) -> None:
 def test_from_python_any_text_gets_an_answer(text: str | bytes) -> None:
     diagnosis = cudadoctor.diagnose_text(text)
     assert diagnosis.exit == 3 and diagnosis.root_causes == ()
+
+
+# -- what is shown ------------------------------------------------------------------------------------------------
+
+PAGE_FILE = (
+    'Traceback (most recent call last):\n  File "C:\\x\\train.py", line 3, in <module>\n    import torch\n'
+    "OSError: [WinError 1455] The paging file is too small for this operation to complete. Error loading "
+    '"C:\\x\\torch\\lib\\cublas64_12.dll" or one of its dependencies.\n'
+)
+
+
+def test_what_a_program_said_is_quoted_and_what_is_not_told_is_one_line(run: Run, pasted: Callable[..., str]) -> None:
+    lines = run("check", "--from", pasted(PAGE_FILE)).out.splitlines()
+    assert lines[0].startswith("FAIL  Windows refused memory")
+    assert any('"OSError: [WinError 1455] The paging file is too small' in line for line in lines)
+    assert [line.strip() for line in lines if "not in the text" in line] == [
+        "????  rest    not in the text: GPU, driver, CUDA, wheel, GPU code"
+    ]
+
+
+HAGS = """Benchmarks on Windows 11 are not reproducible, the GPU load is 80% in one run and 100% in the next.
+
+HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\GraphicsDrivers
+    HwSchMode    REG_DWORD    0x2
+"""
+
+
+def test_a_likely_warning_is_the_answer_where_there_is_no_error(run: Run, pasted: Callable[..., str]) -> None:
+    """Of a machine that nobody can touch, "no fault" would be no answer."""
+    result = run("check", "--from", pasted(HAGS))
+    assert result.out.startswith("warn  ") and "scheduling" in result.out.splitlines()[0]
+    assert result.exit == 3
