@@ -291,7 +291,7 @@ def test_what_a_program_said_is_quoted_and_what_is_not_told_is_one_line(run: Run
     ]
 
 
-HAGS = """Benchmarks on Windows 11 are not reproducible, the GPU load is 80% in one run and 100% in the next.
+HAGS = """Training on Windows 11 is very slow and uneven, it stutters every few seconds.
 
 HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\GraphicsDrivers
     HwSchMode    REG_DWORD    0x2
