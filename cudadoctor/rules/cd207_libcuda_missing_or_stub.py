@@ -21,6 +21,7 @@ References
 
 from __future__ import annotations
 
+import re
 from typing import Any, Optional
 
 from cudadoctor.derive.driver import NO, YES, answer
@@ -61,11 +62,15 @@ _BAD = {
 }
 
 
+# The name without a number, by which linkers and some programs ask.
+_PLAIN = re.compile(r"\blibcuda\.so\b(?!\.)")
+
+
 def judge(case: Case) -> Outcome:
     found = case.fact("driver.libcuda")
     if found.is_unknown and in_report(case):
         return _by_the_text(case)
-    if case.value("system.os") != "linux":
+    if case.value("system.os", "linux" if found.is_known else "") != "linux":
         return case.skipped("libcuda.so.1 is a matter of Linux")
     if found.is_unknown:
         return case.undecided(f"cannot tell which libcuda.so.1 there are: {found.reason}", ("driver.libcuda",))
@@ -82,6 +87,15 @@ def judge(case: Case) -> Outcome:
             data={"path": first.get("path"), "kind": first.get("kind")},
             fixes=_cure(case, first, good),
             not_helping=("installing torch again: the library is the driver's",),
+        )
+    missing = symptom(case, "libcuda_missing")
+    if first is not None and missing is not None and in_report(case) and _PLAIN.search(missing.text):
+        return _reported(
+            case,
+            missing,
+            f"libcuda.so.1 is there ({first.get('path')}), and its plain name libcuda.so is not in the loader's list",
+            LIKELY,
+            _list_libcuda(case, missing.fact),
         )
     if first is not None:
         return case.passed(f"libcuda.so.1 is {first.get('path')}", ("driver.libcuda",))

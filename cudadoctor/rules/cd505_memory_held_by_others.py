@@ -50,6 +50,7 @@ RULE = Rule(
 _GIB = 1 << 30
 _OOM = "symptom.cuda_out_of_memory"
 _ENGINE = "symptom.engine_memory_share"
+_KEPT = "symptom.memory_not_released"
 _BUSY = "symptom.device_busy"
 # Of the card. Below it the others are a desktop and small tools; from the second on little is left for anybody.
 _MUCH = 0.25
@@ -66,6 +67,7 @@ def judge(case: Case) -> Outcome:
     found = _by_torch(case) or _by_engine(case)
     if found is not None:
         return found
+    kept = case.fact(_KEPT).is_known
     wanted = next((name for name in (_OOM, _BUSY) if case.fact(name).is_known), None)
     readable = False
     for index in gpu_numbers(case.facts):
@@ -86,6 +88,8 @@ def judge(case: Case) -> Outcome:
                 evidence,
                 severity=INFO,
             )
+    if kept and (wanted is not None or not readable):
+        return _kept(case, wanted)
     if not readable:
         if wanted is not None:
             return case.undecided("a program lacked GPU memory; who holds it is not shown (nvidia-smi)", (wanted,))
@@ -114,6 +118,30 @@ def _by_torch(case: Case) -> Optional[Outcome]:
         tuple(name for name in (fact, "oom.total", "oom.free", _OOM) if case.fact(name).is_known),
         CERTAIN if fact == "oom.others" else LIKELY,
         case.value("oom.device"),
+    )
+
+
+def _kept(case: Case, wanted: Optional[str]) -> Outcome:
+    """Somebody tells that memory stayed taken when its program had ended."""
+    return case.failed(
+        "a program has ended, and its GPU memory is still held: by a child process, another container, or a dead one",
+        (_KEPT, *((wanted,) if wanted else ())),
+        certainty=LIKELY if wanted else POSSIBLE,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Find what still holds the GPU",
+                    "text": "nvidia-smi shows only what it can see. On Linux ask the device files, and end what is "
+                    "yours:\n    sudo fuser -v /dev/nvidia*\nWhat no process owns goes with the container that "
+                    "it ran in, or with a restart of the machine.",
+                    "kind": "manual",
+                    "id": "find-holders",
+                    "effect": dict.fromkeys((_KEPT, *((wanted,) if wanted else ()))),
+                },
+            ),
+        ),
+        not_helping=("torch.cuda.empty_cache(): it gives back its own process's memory only",),
     )
 
 

@@ -33,6 +33,7 @@ RULE = Rule(
 )
 
 _SYMPTOMS = ("symptom.launch_timed_out", "symptom.display_driver_reset")
+_BLACK = "symptom.screen_went_black"
 # What Windows does without a value, and one that outlasts ordinary kernels: seconds.
 _DEFAULT = 2
 _AMPLE = 60
@@ -44,6 +45,14 @@ def judge(case: Case) -> Outcome:
     delay, level = case.fact("windows.tdr_delay"), case.fact("windows.tdr_level")
     reported = [name for name in _SYMPTOMS if case.fact(name).is_known]
     system = case.value("system.os", "windows" if "symptom.display_driver_reset" in reported else "")
+    if not reported and case.fact(_BLACK).is_known and system in ("", "windows"):
+        return case.failed(
+            "the screen went black for a moment: perhaps Windows reset the display driver, because the GPU worked for "
+            "too long",
+            (_BLACK,),
+            certainty=POSSIBLE,
+            fixes=(Remedy("raise-tdr-delay", {"effect": {_BLACK: None}}),),
+        )
     if not reported:
         if system != "windows":
             return case.skipped("no program reported a kernel that ran too long")

@@ -38,6 +38,7 @@ RULE = Rule(
 
 # The matrix's classes of products whose GPU is on the processor's chip.
 _ON_THE_CHIP = ("jetson", "soc")
+_NAMED = "symptom.unified_memory_named"
 _NVMAP = "symptom.jetson_memory_refused"
 _SYMPTOMS = (
     "symptom.engine_memory_share",
@@ -51,15 +52,18 @@ _SYMPTOMS = (
 
 def judge(case: Case) -> Outcome:
     shared = next((gpu for gpu in case.derived(gpus) if _is_shared(case, gpu)), None)
-    jetson = case.derived(on_jetson) or case.fact(_NVMAP).is_known
+    named = case.fact(_NAMED).is_known and not case.derived(gpus)
+    jetson = case.derived(on_jetson) or case.fact(_NVMAP).is_known or named
     if shared is None and not jetson:
         if any(gpu.name_is_cut for gpu in case.derived(gpus)):
             return case.undecided("the GPU's name is cut: it may be one without memory of its own", ("smi.gpus",))
         return case.skipped("the GPU has memory of its own, or none is seen")
-    name = shared.label if shared is not None else "a Jetson"
+    name = shared.label if shared is not None else "this machine" if named else "a Jetson"
     facts: tuple[str, ...] = shared.facts if shared is not None else ()
     if shared is None and case.fact("system.kernel_release").is_known:
         facts = ("system.kernel_release",)
+    if named:
+        facts = (*facts, _NAMED)
     reported = [symptom for symptom in _SYMPTOMS if case.fact(symptom).is_known]
     if not reported:
         return case.passed(f"{name} shares one memory with the processor", facts)
@@ -79,7 +83,7 @@ def judge(case: Case) -> Outcome:
     return case.failed(
         f"{name} shares one memory with the processor: what the page cache and programs hold counts as used",
         (*reported, *facts),
-        certainty=LIKELY if cached else CERTAIN,
+        certainty=LIKELY if cached or named else CERTAIN,
         severity=ERROR if cached else WARNING,
         fixes=(_drop_caches(first),),
         not_helping=("a card's number from a table: there is no second pool of memory",),

@@ -60,6 +60,7 @@ _TOOLKIT, _HOOK, _CGROUP, _BANNER, _NV, _ASKED = (
     "symptom.apptainer_no_nv",
     "container.gpus_requested",
 )
+_NO_SMI = "symptom.container_without_smi"
 # Texts by which Docker says that it knows no way to pass a GPU in.
 _ENGINE = ("could not select device driver", "runtime specified", "runtime name", "unknown flag: --gpus", "not found")
 # What the toolkit's hook says that is the matter of another rule.
@@ -122,6 +123,9 @@ def _told(case: Case) -> Optional[Outcome]:
         return _failed(case, message, (_NV, *trouble), POSSIBLE)
     if not trouble or case.value("examination.kind") != "report":
         return None
+    if case.fact(_NO_SMI).is_known:
+        message = "the container was given no GPU: nvidia-smi, which the engine brings with it, is not there"
+        return _failed(case, message, (_NO_SMI,), LIKELY)
     if case.value(_ASKED) is False:
         shown = ("container.image",) if case.fact("container.image").is_known else ()
         message = "the container was started without a GPU: the command does not ask for one"

@@ -18,6 +18,8 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.surroundings import in_container, in_wsl
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
@@ -32,7 +34,23 @@ RULE = Rule(
 )
 
 
+_BY_HAND = "symptom.linux_driver_installed_by_hand"
+# What is seen where a Linux driver stands before Windows'.
+_TROUBLE = (
+    "symptom.gpu_access_blocked",
+    "symptom.smi_no_driver",
+    "symptom.nvml_unknown_error",
+    "symptom.nvml_mismatch",
+    "symptom.nvml_driver_not_loaded",
+    "symptom.no_cuda_device",
+    "symptom.cuda_init_failed",
+)
+
+
 def judge(case: Case) -> Outcome:
+    told = _told(case)
+    if told is not None:
+        return told
     if not in_wsl(case):
         if case.fact("system.wsl").is_unknown and case.value("system.os") == "linux":
             return case.undecided("cannot tell whether this is WSL", ("system.wsl",))
@@ -80,3 +98,21 @@ def judge(case: Case) -> Outcome:
     if case.fact("driver.libcuda").is_unknown:
         return case.undecided("cannot tell which driver libraries are installed", ("driver.libcuda", "driver.packages"))
     return case.passed("no Linux driver is in the way of Windows'", ("driver.libcuda",))
+
+
+def _told(case: Case) -> Optional[Outcome]:
+    """Somebody tells of WSL, of the command by which a Linux driver came into it, and of a GPU that does not work."""
+    trouble = [name for name in _TROUBLE if case.fact(name).is_known]
+    wsl = next((name for name in ("system.wsl", "symptom.wsl_named") if case.fact(name).is_known), None)
+    if wsl is None or not trouble or not case.fact(_BY_HAND).is_known:
+        return None
+    package = str(case.value(_BY_HAND).get("package", ""))
+    named = f" ({package})" if package else ""
+    return case.failed(
+        f"a Linux driver was installed inside WSL{named}: it stands before Windows' own",
+        (_BY_HAND, wsl, *trouble),
+        certainty=LIKELY,
+        data={"packages": [package]},
+        fixes=(Remedy("remove-linux-driver-from-wsl", {"effect": dict.fromkeys((_BY_HAND, *trouble))}),),
+        not_helping=("a newer Linux driver inside WSL: there is no NVIDIA module that it could talk to",),
+    )

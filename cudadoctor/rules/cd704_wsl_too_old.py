@@ -45,12 +45,15 @@ def judge(case: Case) -> Outcome:
     seen = bool(said) and not blocked
     if case.value("system.wsl") == 1:
         return _failed(case, "WSL 1 has no GPU: this system must run under WSL 2", ("system.wsl",), CERTAIN)
+    build, named = case.fact("system.windows_build"), case.fact("symptom.wsl_named").is_known
+    if named and not in_wsl(case) and build.is_known and build.get() < case.matrix.wsl_needs().windows_build:
+        why = f"Windows build {build.get()} lends WSL no GPU: it takes {case.matrix.wsl_needs().windows_build} or newer"
+        return _failed(case, why, ("system.windows_build", "symptom.wsl_named"), LIKELY)
     if not in_wsl(case) and not seen:
         if case.fact("system.wsl").is_unknown and case.value("system.os") == "linux":
             return case.undecided("cannot tell whether this is WSL", ("system.wsl",))
         return case.skipped("not in WSL")
     needs = case.matrix.wsl_needs()
-    build = case.fact("system.windows_build")
     if build.is_known and build.get() < needs.windows_build:
         why = f"Windows build {build.get()} lends WSL no GPU: it takes {needs.windows_build} or newer"
         return _failed(case, why, ("system.windows_build",), CERTAIN)

@@ -71,6 +71,9 @@ def _by_words(case: Case) -> Optional[Outcome]:
             fixes=(Remedy("unset-variable", {"name": _VARIABLE}),),
             not_helping=("another driver or torch build: CUDA heeds the variable with any",),
         )
+    if case.fact(_ORDINAL).is_known and "cudaGetDeviceCount" in str(case.value(_ORDINAL).get("text", "")):
+        # Nobody asked for a number: CUDA itself fails on one of the GPUs.
+        return None
     if case.fact(_ORDINAL).is_known:
         seen = f" (it sees {count})" if count is not None else ""
         named = (

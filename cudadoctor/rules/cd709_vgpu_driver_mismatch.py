@@ -41,6 +41,7 @@ _DIFFER, _PLUGIN, _HOST, _GUEST = (
     "symptom.vgpu_guest_driver",
 )
 # What a guest reports whose vGPU does not work.
+_UNSUPPORTED, _NAMED = "symptom.operation_not_supported", "symptom.vgpu_named"
 _NO_CUDA = ("symptom.operation_not_supported", "symptom.no_devices_found", "symptom.no_cuda_device")
 # A profile's name ends in its size and kind: A16-2Q, GRID V100D-8C.
 _PROFILE = re.compile(r"-\d{1,3}(?P<kind>[ABCQ])\Z")
@@ -72,8 +73,17 @@ def judge(case: Case) -> Outcome:
         if kind is not None and kind.group("kind") in _WITHOUT_CUDA:
             message = f"{profile} is a profile without CUDA: only Q and C profiles have it"
             return _failed(case, message, [*trouble, "smi.gpus"], LIKELY)
+        if case.fact(_UNSUPPORTED).is_known:
+            message = f"{profile} does not know the call: unified memory is off for most virtual GPUs"
+            return _failed(case, message, [*trouble, "smi.gpus"], POSSIBLE, _allow_unified_memory())
         message = f"CUDA does not work on the virtual GPU {profile}: guest and host may be of different vGPU releases"
         return _failed(case, message, [*trouble, "smi.gpus"], POSSIBLE)
+    unsupported = case.fact(_UNSUPPORTED).is_known
+    if unsupported and case.fact(_NAMED).is_known:
+        message = (
+            "a virtual GPU does not know the call: unified memory is off for most of them, unless the host allows it"
+        )
+        return _failed(case, message, [_UNSUPPORTED, _NAMED], POSSIBLE, _allow_unified_memory())
     if case.fact(_PLUGIN).is_known:
         return _failed(
             case, "the virtual GPU does not start: guest and host may not fit each other", [_PLUGIN], POSSIBLE
@@ -95,12 +105,29 @@ def _branch(case: Case, version: str) -> Optional[int]:
     return None
 
 
-def _failed(case: Case, message: str, evidence: list[str], certainty: str) -> Outcome:
+def _allow_unified_memory() -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Let the virtual GPU have unified memory",
+            "text": "On the host, for this virtual machine: the vGPU plugin's parameter enable_uvm=1 (vSphere: "
+            "pciPassthru0.cfg.enable_uvm = 1), with a C or Q profile, and start the machine anew. Where the profile "
+            "does not allow it, the program must do without cudaMallocManaged and virtual memory management.",
+            "kind": "setting",
+            "id": "vgpu-unified-memory",
+            "needs": ["root"],
+            "effect": {_UNSUPPORTED: None},
+        },
+    )
+
+
+def _failed(case: Case, message: str, evidence: list[str], certainty: str, *first: Remedy) -> Outcome:
     return case.failed(
         message,
         evidence,
         certainty=certainty,
         fixes=(
+            *first,
             Remedy(
                 "manual",
                 {

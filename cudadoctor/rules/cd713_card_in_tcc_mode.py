@@ -31,6 +31,7 @@ RULE = Rule(
     title="The card is in TCC mode, which lends it to no guest",
     severity=ERROR,
     blame=MACHINE,
+    follows_from=("CD703",),
     precedence=6,
 )
 
@@ -43,7 +44,12 @@ _HEADLESS = ("datacenter", "workstation")
 def judge(case: Case) -> Outcome:
     tcc = [entry for entry in case.value("smi.gpus", []) if entry.get("driver_model") == "TCC"]
     blocked = case.fact(_BLOCKED).is_known
-    guest = in_wsl(case) or blocked or case.fact("symptom.wsl_no_adapter").is_known
+    guest = (
+        in_wsl(case)
+        or case.fact("symptom.wsl_named").is_known
+        or blocked
+        or case.fact("symptom.wsl_no_adapter").is_known
+    )
     if not guest:
         return case.skipped("no guest borrows the card" if tcc else "no card in TCC mode, and no guest that needs one")
     if tcc:

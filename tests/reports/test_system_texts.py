@@ -43,6 +43,24 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             ]
         },
     ),
+    "the banner of Windows' shell": (
+        "Microsoft Windows [Version 10.0.19045.2728]\n",
+        {"system.windows_build": 19045},
+    ),
+    "a prompt of PowerShell": ("PS C:\\demo> nvidia-smi.exe\n", {"system.os": "windows"}),
+    "a path of Windows in a traceback": (
+        '  File "C:\\demo\\train.py", line 9, in <module>\n',
+        {"system.os": "windows"},
+    ),
+    "a path of Windows beside WSL": ("in WSL2\nPS C:\\demo> wsl\n", {}),
+    "the first kernels of WSL 2": (
+        "$ uname -r\n4.19.128-microsoft-standard\n",
+        {"system.os": "linux", "system.wsl": 2, "system.kernel_release": "4.19.128-microsoft-standard"},
+    ),
+    "WSL 1": (
+        "$ uname -r\n4.4.0-22621-Microsoft\n",
+        {"system.os": "linux", "system.wsl": 1, "system.kernel_release": "4.4.0-22621-Microsoft"},
+    ),
     "modinfo without a module": ("modinfo: ERROR: Module nvidia not found.\n", {"kernel.nvidia_module_files": []}),
     "lspci -nnk": (
         "41:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 40GB] [10de:20f1] (rev a1)\n"

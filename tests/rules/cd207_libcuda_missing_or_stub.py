@@ -155,4 +155,17 @@ CASES = [
         .set({"examination.kind": "report", "symptom.libcuda_missing": {"text": "libcuda.so.1: cannot open"}}),
     ),
     skips("a text about something else", linux().only().set({"examination.kind": "report"})),
+    fails(
+        "the loader lists libcuda.so.1, and a program asks for the plain name",
+        report(wsl(), "libcuda_missing", "OSError: libcuda.so: cannot open shared object file", "driver.libcuda"),
+        says="its plain name libcuda.so",
+        certainty="likely",
+        fix="manual",
+    ),
+    fails(
+        "nvidia-smi works in WSL and a program of its own runtime finds no GPU",
+        report(wsl(), "no_cuda_device", "no CUDA-capable device is detected"),
+        certainty="possible",
+        severity="warning",
+    ),
 ]

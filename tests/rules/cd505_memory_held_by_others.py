@@ -79,4 +79,16 @@ CASES = [
     unknown_when("the others hold little: the rest is for CD612", told(total=24 * GIB, free=0, others=1 * GIB)),
     unknown_when("an out-of-memory alone", linux().only("torch.version").set({**IN_REPORT, **OOM})),
     skips("a desktop beside an engine that wants too much", engine("21.0")),
+    fails(
+        "somebody tells that a run ended and its memory stayed",
+        linux().only().set({**IN_REPORT, "symptom.memory_not_released": {"text": "still holds GPU memory"}}),
+        says="is still held",
+        certainty="possible",
+        fix="manual",
+    ),
+    fails(
+        "and the next run lacked it",
+        linux().only().set({**IN_REPORT, **OOM, "symptom.memory_not_released": {"text": "still holds GPU memory"}}),
+        certainty="likely",
+    ),
 ]

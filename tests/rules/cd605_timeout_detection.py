@@ -43,4 +43,12 @@ CASES = [
     skips("Linux without a report", linux()),
     skips("nothing is known", windows().only("examination.kind")),
     unknown_when("the registry cannot be read", windows().unknown("windows.tdr_delay", "windows.tdr_level")),
+    fails(
+        "the screen went black for a moment",
+        windows().only().set({"symptom.screen_went_black": {"text": "my screen goes black for a second"}}),
+        says="perhaps Windows reset",
+        certainty="possible",
+        fix="raise-tdr-delay",
+    ),
+    skips("it went black on Linux", linux().set({"symptom.screen_went_black": {"text": "black for a second"}})),
 ]

@@ -39,4 +39,15 @@ CASES = [
         "a name that nvidia-smi has cut",
         linux().only("system.os").set({"smi.gpus": [{"index": 0, "name": "NVIDIA GB", "truncated": True}]}),
     ),
+    fails(
+        "the machine is named in words only",
+        linux().only().set({**SHARE, "symptom.unified_memory_named": {"text": "a DGX Spark"}}),
+        says="this machine shares one memory",
+        severity="error",
+        certainty="likely",
+    ),
+    skips(
+        "it is named beside a card with memory of its own",
+        linux().set({**OOM, "symptom.unified_memory_named": {"text": "unlike a DGX Spark"}}),
+    ),
 ]

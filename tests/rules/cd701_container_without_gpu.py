@@ -173,4 +173,11 @@ CASES = [
     unknown_when("whether this is a container", linux().unknown("system.container")),
     unknown_when("/dev cannot be listed", container_without_gpu().unknown("device.nodes")),
     unknown_when("a sandbox that hides the host", container_without_gpu().unknown("pci.gpus", "driver.module_loaded")),
+    fails(
+        "the engine finds no nvidia-smi to run",
+        told(container_without_smi="executable file `nvidia-smi` not found", smi_not_found="not found"),
+        says="nvidia-smi, which the engine brings",
+        certainty="likely",
+        fix="run-container-with-gpu",
+    ),
 ]

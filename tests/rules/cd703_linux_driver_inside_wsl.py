@@ -85,4 +85,20 @@ CASES = [
     ),
     unknown_when("whether this is WSL", linux().unknown("system.wsl")),
     unknown_when("the libraries could not be looked for", wsl().unknown("driver.libcuda")),
+    fails(
+        "somebody tells of the command that brought it",
+        linux()
+        .only()
+        .set(
+            {
+                "symptom.wsl_named": {"text": "in WSL2"},
+                "symptom.gpu_access_blocked": {"text": "GPU access blocked by the operating system"},
+                "symptom.linux_driver_installed_by_hand": {"text": "apt install", "package": "nvidia-utils-535"},
+            }
+        ),
+        says="inside WSL (nvidia-utils-535)",
+        certainty="likely",
+        severity="error",
+        fix="remove-linux-driver-from-wsl",
+    ),
 ]

@@ -37,4 +37,15 @@ CASES = [
         certainty="possible",
     ),
     unknown_when("a Linux whose kernel nobody saw", REPORT),
+    fails(
+        "WSL is spoken of, and Windows is of before it lent GPUs",
+        REPORT.set({"symptom.wsl_named": {"text": "my WSL"}, "system.windows_build": 17763}),
+        says="17763",
+        certainty="likely",
+        fix="update-wsl",
+    ),
+    unknown_when(
+        "WSL is spoken of, and Windows is new enough",
+        REPORT.set({"symptom.wsl_named": {"text": "my WSL"}, "system.windows_build": 22631}),
+    ),
 ]

@@ -106,4 +106,10 @@ CASES = [
         says="saved from GPU 3",
         certainty="certain",
     ),
+    unknown_when(
+        "CUDA's own start fails with these words: nobody asked for a number",
+        REPORT.set(
+            {"symptom.invalid_device_ordinal": {"text": "error from cudaGetDeviceCount(). Error 101: invalid device"}}
+        ),
+    ),
 ]

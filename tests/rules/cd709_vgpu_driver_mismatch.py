@@ -50,4 +50,11 @@ CASES = [
     skips("a card of its own", linux()),
     unknown_when("the guest is not told", drivers("510.47.03")),
     unknown_when("a branch that nobody knows", drivers("999.1", "998.1")),
+    fails(
+        "a call that a virtual GPU does not know, and vGPU is named",
+        REPORT.set({**BROKEN, "symptom.vgpu_named": {"text": "a vGPU profile"}}),
+        says="unified memory is off",
+        certainty="possible",
+        fix="manual",
+    ),
 ]

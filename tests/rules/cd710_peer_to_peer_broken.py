@@ -54,4 +54,5 @@ CASES = [
     ),
     skips("nobody waits", linux()),
     unknown_when("NCCL failed for another reason", REPORT.set({"symptom.nccl_error": {"text": "NCCL error in"}})),
+    skips("ROCm has its own ways", REPORT.set({**WAITS, "symptom.rocm_named": {"text": "ROCm version : 6.4"}})),
 ]

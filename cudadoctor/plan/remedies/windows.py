@@ -106,6 +106,9 @@ def remove_linux_driver_from_wsl(context: Context, packages: Any = ()) -> list[D
 
 def update_wsl(context: Context) -> list[Draft]:
     text = "In PowerShell on Windows: wsl --update, wsl --set-version DISTRIBUTION 2, and then wsl --shutdown."
+    build, needs = context.facts.value("system.windows_build"), context.matrix.wsl_needs().windows_build
+    if isinstance(build, int) and build < needs:
+        text = f"First Windows itself: Windows Update, until winver shows build {needs} or newer. Then in " + text[3:]
     return [
         draft(
             JOB,
