@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from cudadoctor.explain import concept_names, concept_page  # noqa: E402
-from cudadoctor.matrix import Matrix, Message, load_matrix  # noqa: E402
+from cudadoctor.matrix import Matrix, load_matrix  # noqa: E402
 from cudadoctor.render.pages import Page, Section, page_of  # noqa: E402
 from cudadoctor.rules import rule_files, rule_module, rule_name, rule_of  # noqa: E402
 
@@ -135,9 +135,10 @@ def _laid_out(section: Section) -> Iterator[str]:
 
 
 def _messages(matrix: Matrix) -> str:
-    rows: dict[str, Message] = {}
+    # A symptom's wordings may mean different things: one row a meaning, with the causes of all that mean it.
+    rows: dict[tuple[str, str], dict[str, None]] = {}
     for message in matrix.messages():
-        rows.setdefault(message.name, message)
+        rows.setdefault((message.name, message.meaning), {}).update(dict.fromkeys(message.causes))
     lines = [
         "# Error messages",
         "",
@@ -145,9 +146,9 @@ def _messages(matrix: Matrix) -> str:
         "",
     ]
     lines += ["| Symptom | What it says | Causes |", "|---|---|---|"]
-    for message in sorted(rows.values(), key=lambda row: row.name):
-        causes = ", ".join(f"[{rule}](checks/{rule}.md)" for rule in message.causes if rule in rule_files())
-        lines.append(f"| {message.name} | {_cell(message.meaning)} | {causes} |")
+    for (name, meaning), rules in sorted(rows.items(), key=lambda row: row[0][0]):
+        causes = ", ".join(f"[{rule}](checks/{rule}.md)" for rule in rules if rule in rule_files())
+        lines.append(f"| {name} | {_cell(meaning)} | {causes} |")
     return "\n".join(lines) + "\n"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from cudadoctor.cli._input import read_bytes
 from cudadoctor.cli._words import InputError
@@ -28,15 +27,15 @@ def explained(word: str) -> tuple[Meaning, ...]:
 
 
 def _symptoms(facts: Facts, matrix: Matrix) -> list[Meaning]:
-    rows: dict[str, Any] = {}
-    for message in matrix.messages():
-        rows.setdefault(message.name, message)
     found = []
     for name in facts:
-        row = rows.get(name[len("symptom.") :]) if name.startswith("symptom.") else None
-        if row is not None and facts[name].is_known:
+        if not name.startswith("symptom.") or not facts[name].is_known:
+            continue
+        text = str(facts[name].get().get("text", ""))
+        row = matrix.message(name[len("symptom.") :], text)
+        if row is not None:
             causes = tuple(rule for rule in row.causes if rule in rule_files())
-            found.append(Meaning(row.name, str(facts[name].get().get("text", "")), row.meaning, causes))
+            found.append(Meaning(row.name, text, row.meaning, causes))
     return found
 
 

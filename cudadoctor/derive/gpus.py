@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional
 
 from cudadoctor.derive.surroundings import in_report, jetson_nodes, nvidia_nodes, on_jetson
+from cudadoctor.derive.symptoms import symptom
 from cudadoctor.model import Fact, absent, known, unknown
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.model.record import NamedTuple
@@ -150,13 +151,14 @@ def presence(case: Case) -> Presence:
         return Presence(NONE, "no PCI bus, no NVIDIA library and no NVIDIA device node", (inventory, "device.nodes"))
     if in_report(case) and not _speaks_of_nvidia(case):
         other = next((name for name in _OTHER_MACHINES if case.fact(name).is_known), None)
-        if other is not None:
+        if other is not None and not (other == _APPLE and _was_elsewhere(case)):
             return Presence(NONE, _OTHER_MACHINES[other], (other,))
     return Presence(UNCLEAR, bus.reason or "the machine's devices could not be listed", (inventory,))
 
 
+_APPLE = "symptom.apple_machine_named"
 _OTHER_MACHINES = {
-    "symptom.apple_machine_named": "the report is about a machine of Apple's, which has no CUDA",
+    _APPLE: "the report is about a machine of Apple's, which has no CUDA",
     "symptom.other_gpu_named": "the report speaks of a GPU of another maker, and of none of NVIDIA's",
 }
 
@@ -166,6 +168,15 @@ def _speaks_of_nvidia(case: Case) -> bool:
     if case.facts.under("driver") or case.fact("torch.cuda").is_known or case.fact("system.wsl").is_known:
         return True
     return bool(case.value("torch.cuda_available", False))
+
+
+# What only programs built with CUDA say, and there are none for macOS.
+_NOT_ON_A_MAC = ("no_driver_found", "driver_too_old", "driver_insufficient", "no_cuda_gpus", "cuda_unknown_error")
+
+
+def _was_elsewhere(case: Case) -> bool:
+    """Whether the machine of the report is none of Apple's, though one is named ("from my MacBook, over ssh")."""
+    return case.fact("system.os").is_known or symptom(case, *_NOT_ON_A_MAC) is not None
 
 
 def gpus_answer(case: Case) -> bool:

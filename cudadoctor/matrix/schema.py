@@ -397,6 +397,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             pattern=_r(_pattern, "a regular expression"),
             meaning=_r(_text, "a sentence"),
             causes=_r(_list_of_any(_matches(re.compile(r"CD\d{3}\Z"))), "ids of rules"),
+            hint=_c(_flag, "true or false"),
         )
     },
     "wsl": {

@@ -357,13 +357,14 @@ class TorchRelease(NamedTuple):
 class Message(NamedTuple):
     """One wording of an error. ``pattern`` is searched without regard to case; its named groups are what it captures;
     ``anchor`` is a lower-case text that stands in every line that it fits; ``causes`` are ids of rules, the likeliest
-    first."""
+    first. ``is_hint``: it is no error by itself, but counts beside one ("I use WSL"), or it is a harmless note."""
 
     name: str
     anchor: str
     pattern: str
     meaning: str
     causes: tuple[str, ...]
+    is_hint: bool = False
 
 
 class Xid(NamedTuple):

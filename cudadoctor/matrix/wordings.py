@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Optional
+
 from .sections import Sections
 from .tables import Message
 
@@ -14,8 +17,24 @@ class WordingQuestions(Sections):
 
         def make() -> tuple[Message, ...]:
             return tuple(
-                Message(row["name"], row["anchor"], row["pattern"], row["meaning"], tuple(row["causes"]))
+                Message(
+                    row["name"],
+                    row["anchor"],
+                    row["pattern"],
+                    row["meaning"],
+                    tuple(row["causes"]),
+                    row.get("hint", False),
+                )
                 for row in self.raw("messages")["message"]
             )
 
         return self.once("messages", make)
+
+    def message(self, name: str, text: str) -> Optional[Message]:
+        """The wording of the symptom ``name`` that ``text`` is: wordings of one symptom mean different things and have
+        different causes. Its first wording where the text is only a part of it; None: there is no such symptom."""
+        rows = [message for message in self.messages() if message.name == name]
+        lowered = text.lower()
+        said = [message for message in rows if message.anchor in lowered]
+        whole = (message for message in said if re.search(message.pattern, text, re.IGNORECASE))
+        return next(whole, next(iter(said or rows), None))

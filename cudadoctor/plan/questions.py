@@ -7,7 +7,7 @@ would settle most, weighed by how much hangs on the rule, are asked for, and no 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Optional
 
 from cudadoctor.model import CERTAIN, ERROR, UNDECIDED, Facts
 from cudadoctor.model.record import NamedTuple
@@ -116,24 +116,21 @@ def unexplained(report: Report, matrix: Matrix) -> tuple[Unexplained, ...]:
     failed = {outcome.rule for outcome in report.outcomes if outcome.failed}
     cleared = {outcome.rule for outcome in report.outcomes if outcome.status in ("pass", "skip")}
     found = []
-    for symptom in _symptoms(report.facts, matrix):
+    for symptom in _symptoms(report.facts, matrix, hints=False):
         if failed.isdisjoint(symptom.causes):
             found.append(symptom._replace(causes=tuple(rule for rule in symptom.causes if rule not in cleared)))
     return tuple(found)
 
 
-def _symptoms(facts: Facts, matrix: Matrix) -> Iterator[Unexplained]:
-    names = [name for name in facts if name.startswith("symptom.") and facts[name].is_known]
-    if not names:
-        return
-    rows: dict[str, Any] = {}
-    for message in matrix.messages():
-        rows.setdefault(message.name, message)
-    for name in names:
-        row = rows.get(name[len("symptom.") :])
+def _symptoms(facts: Facts, matrix: Matrix, hints: bool = True) -> Iterator[Unexplained]:
+    for name in facts:
+        if not name.startswith("symptom.") or not facts[name].is_known:
+            continue
         value = facts[name].get()
-        if row is not None and isinstance(value, Mapping):
-            yield Unexplained(row.name, str(value.get("text", "")), row.meaning, tuple(row.causes), facts[name].source)
+        text = str(value.get("text", "")) if isinstance(value, Mapping) else ""
+        row = matrix.message(name[len("symptom.") :], text)
+        if row is not None and (hints or not row.is_hint):
+            yield Unexplained(row.name, text, row.meaning, row.causes, facts[name].source)
 
 
 def _asks(fact: str) -> Optional[_Command]:

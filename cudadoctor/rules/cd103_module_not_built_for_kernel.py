@@ -96,7 +96,7 @@ def _reported(case: Case, running: Optional[str]) -> Optional[Outcome]:
     if events(case, "key-rejected") or case.fact("symptom.module_key_rejected").is_known:
         return None
     for symptom, why, certainty in _SAID:
-        if case.fact(symptom).is_known:
+        if case.fact(symptom).is_known and "nvidia" in (case.value(symptom).get("module") or "nvidia"):
             return _failed(case, kernel, why, certainty, (symptom, *_known(case, _FILES)), "build-module")
     if events(case, "wrong-kernel"):
         why = "its file was built for another"

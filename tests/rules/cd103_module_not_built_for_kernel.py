@@ -124,6 +124,10 @@ CASES = [
         "a report: building it failed", report().says("module_build_failed", "Bad return status"), certainty="certain"
     ),
     unknown_when(
+        "a report: DKMS could not build another module than NVIDIA's",
+        report().says("module_build_failed", "Bad return status", module="virtualbox"),
+    ),
+    unknown_when(
         "a report: the driver does not answer, and no more", report("linux").says("smi_no_driver", "has failed")
     ),
 ]

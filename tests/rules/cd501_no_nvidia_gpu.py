@@ -11,6 +11,7 @@ from cudadoctor.testing import (
     linux,
     passes,
     pci_card,
+    report,
     unknown_when,
     windows,
     wsl,
@@ -106,5 +107,21 @@ CASES = [
         .set({"examination.kind": "report", "symptom.other_gpu_named": {"text": "can I use this with an AMD GPU?"}}),
         says="another maker",
         certainty="likely",
+    ),
+    fails(
+        "a report about a machine of Apple's",
+        report().says("apple_machine_named", "I run it on my MacBook Pro M2"),
+        says="Apple's",
+        certainty="likely",
+    ),
+    unknown_when(
+        "a report about a Linux machine, written on a MacBook",
+        report("linux").says("apple_machine_named", "I use ssh from my MacBook Pro"),
+    ),
+    unknown_when(
+        "a report with what no torch on a MacBook says",
+        report()
+        .says("apple_machine_named", "it works on my MacBook Pro")
+        .says("no_driver_found", "Found no NVIDIA driver on your system"),
     ),
 ]
