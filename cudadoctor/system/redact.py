@@ -30,6 +30,7 @@ OTHER_USER = "other"
 HOST = "host"
 HIDDEN = "redacted"
 ADDRESS = "192.0.2.1"  # an address that documentation uses
+MAIL = "user@example.org"
 MAC = "00:00:00:00:00:00"
 
 # User names that say nothing about a person and words about a machine that some user is called by.
@@ -97,11 +98,12 @@ _PATTERNS = (
     ),
     _Pattern(r"(?i)(\bserial(?: ?number)?\"?\s*[:=]\s*\"?)[^\s\",;]+", r"\g<1>" + HIDDEN, ("serial",)),
     _Pattern(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])", MAC, colons=5),
+    _Pattern(r"(?<![\w.+\-/])[\w.+\-]{1,64}@[A-Za-z][\w\-]*(?:\.[\w\-]+)*\.[A-Za-z]{2,}\b", MAIL, ("@",), dots=1),
     # An address after ://, @, "inet " or "addr:", or before :/ and :port.
     _Pattern(
-        r"(?i)((?:://|@|\binet6? |\baddr[:=] ?))(?:\d{1,3}\.){3}\d{1,3}\b",
+        r"(?i)((?:://|@|\binet6? |\baddr[:=] ?|\b(?:ip|host|server)[:=] ?))(?:\d{1,3}\.){3}\d{1,3}\b",
         r"\g<1>" + ADDRESS,
-        ("://", "@", "inet", "addr"),
+        ("://", "@", "inet", "addr", "ip", "host", "server"),
         dots=3,
     ),
     _Pattern(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?=:(?:/|\d))", ADDRESS, colons=1, dots=3),

@@ -73,6 +73,12 @@ PLANTED = {
         "torch.distributed.DistNetworkError: connection to tcp://10.31.7.99:29500 failed, No CUDA GPUs are available",
         "10.31.7.99",
     ),
+    "an address of Ray's": Planted(
+        "(worker pid=77, ip=10.31.7.98) RuntimeError: No CUDA GPUs are available", "10.31.7.98"
+    ),
+    "a mail address": Planted(
+        "RuntimeError: No CUDA GPUs are available (ask winifred.q@lab.example.edu)", "winifred.q@lab.example.edu"
+    ),
     "a variable that is a secret by its name": Planted(
         "export WANDB_API_KEY=0123456789abcdef0123", "0123456789abcdef0123"
     ),
