@@ -85,10 +85,13 @@ def judge(case: Case) -> Outcome:
 
 
 def _versions_differ(case: Case, said: Symptom) -> Outcome:
-    loaded, built = _version(said.get("loaded")), _version(said.get("built"))
+    # JAX names the least that it takes, too, where that is another than the one that it was built with.
+    loaded, built = _version(said.get("loaded")), _version(said.get("minimum") or said.get("built"))
     installed = [name for name in _PACKAGES if case.fact(f"package.{name}.version").is_known]
-    asker = "jax" if "jax" in said.fact else "the program"
-    if loaded and built:
+    asker = "jax" if "jax" in said.fact + said.text.lower() else "the program"
+    if loaded and built and said.get("minimum"):
+        message = f"cuDNN {loaded} is loaded, and jax takes {built} or newer"
+    elif loaded and built:
         message = f"cuDNN {loaded} is loaded, and {asker} was built with {built}"
     elif asker == "jax":
         message = "the cuDNN that jax loads is older than the one that it was built with"
@@ -100,7 +103,13 @@ def _versions_differ(case: Case, said: Symptom) -> Outcome:
 
 
 def _version(text: str) -> str:
-    """ "9.1.0" of "9.1.0", of "9.1.0." and of torch's "(9, 1, 0)"."""
+    """ "9.1.0" of "9.1.0", of "9.1.0.", of torch's "(9, 1, 0)", and of CUDNN_VERSION: 90100, up to cuDNN 8 (and in some
+    programs later) with one digit less."""
+    plain = re.fullmatch(r"\d{4,6}", text.strip())
+    if plain:
+        number = int(plain.group())
+        major = number // (10000 if number >= 10000 else 1000)
+        return f"{major}.{number // 100 % (100 if number >= 10000 else 10)}.{number % 100}"
     return ".".join(re.findall(r"\d+", text)[:3])
 
 

@@ -92,13 +92,12 @@ def _of_another_cuda(case: Case, other: BuiltForCuda) -> Outcome:
     name = str(other.missing.asked_by)
     build = case.derived(torch_build)
     here = f", and torch {build.version} brings CUDA {build.cuda}" if build.cuda is not None else ", and torch was not"
-    release = build.release or "that is installed"
     return case.failed(
         f"{name} was built for CUDA {other.cuda}: it looks for {other.missing.soname}{here}",
         (other.missing.fact, "torch.cuda") if build.cuda is not None else (other.missing.fact,),
         certainty=CERTAIN if build.cuda is not None else LIKELY,
         data={"package": name, "built_for_cuda": other.cuda},
-        fixes=(_rebuild(name, release, {"libraries.not_found": [], other.missing.fact: None}),),
+        fixes=(_rebuild(name, build.release, {"libraries.not_found": [], other.missing.fact: None}),),
         not_helping=(
             "another driver or CUDA toolkit: the extension and torch would still use two CUDA runtimes",
             "a symbolic link under the other number: the number stands for what is inside",
@@ -161,30 +160,32 @@ def _by_words(case: Case) -> Optional[Outcome]:
 
 def _symbol(case: Case) -> Outcome:
     """A symbol of torch that an extension misses."""
-    build = case.derived(torch_build)
     name = _package_of(case, str(case.value("symptom.extension_symbol_missing", {}).get("file") or ""))
-    release = build.release or "the torch that is installed"
     return case.failed(
         f"{name or 'an extension'} misses a symbol of torch: it was built for another release, or another C++ ABI",
         ("symptom.extension_symbol_missing", "torch.version"),
         certainty=LIKELY,
         data={"package": name} if name else {},
-        fixes=(_rebuild(name or "the extension", release, {"symptom.extension_symbol_missing": None}),),
+        fixes=(_anew(case, name, {"symptom.extension_symbol_missing": None}),),
         not_helping=("another driver or CUDA toolkit: the symbol is torch's own",),
     )
 
 
+# Extensions of PyTorch Geometric: their maker keeps a page of wheels for each build of torch.
+_OF_PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")
 _FILE = pattern(r"[A-Za-z][A-Za-z0-9_]{1,40}")
 
 
 def _package_of(case: Case, file: str) -> Optional[str]:
     """The package that a compiled file belongs to: an installed one whose name the file's begins with."""
-    match = _FILE.match(file.rpartition("/")[2])
+    folder, _, base = file.rpartition("/")
+    # torch_scatter/_version_cuda.so: the folder bears the package's name.
+    match = _FILE.match(base) or _FILE.match(folder.rpartition("/")[2])
     if match is None:
         return None
     stem = match.group().lower().strip("_").replace("_", "-")
     names = {name.partition(".")[0] for name in case.facts.under("package")} - set(_NOT_EXTENSIONS)
-    known = {*names, *(row.name for row in case.matrix.frameworks())}
+    known = {*names, *(row.name for row in case.matrix.frameworks()), *_OF_PYG}
     fitting = sorted((name for name in known if stem.startswith(name)), key=len)
     return fitting[-1] if fitting else None
 
@@ -222,8 +223,9 @@ def _failed(case: Case, name: str, built_for: str, torch: Optional[str], fact: s
         # The index of torch's variant has it where it was built for that CUDA; else PyPI's one build is all there is.
         index = "torch" if case.derived(torch_build).cuda in fitting[0].cuda else ""
         remedy = Remedy("reinstall-package", {"pins": {name: fitting[0].version}, "index": index, "effect": effect})
+    shown = f"{name} {version}".strip()
     return case.failed(
-        f"{name} {version} was built for {built_for}, and torch {torch} is installed",
+        f"{shown} was built for {built_for}, and torch {torch} is installed",
         tuple(dict.fromkeys((fact, f"package.{name}.version", "torch.version"))),
         certainty=CERTAIN,
         data={"package": name},
@@ -232,12 +234,33 @@ def _failed(case: Case, name: str, built_for: str, torch: Optional[str], fact: s
     )
 
 
-def _rebuild(name: str, release: str, effect: dict[str, object]) -> Remedy:
+def _anew(case: Case, name: Optional[str], effect: dict[str, object]) -> Remedy:
+    build = case.derived(torch_build)
+    variant = "cu" + build.cuda.replace(".", "") if build.cuda is not None else "cpu" if build.kind == CPU else None
+    if name not in _OF_PYG or build.release is None or variant is None:
+        return _rebuild(name or "the extension", build.release, effect)
+    if build.is_from_conda:
+        text = (
+            "Its wheels are for torch's own builds, not for conda's: take it from where torch came from (conda install "
+            f"-c conda-forge {name.replace('torch-', 'pytorch_', 1)}), or build it against the installed torch."
+        )
+    else:
+        page = f"https://data.pyg.org/whl/torch-{build.release}+{variant}.html"
+        text = (
+            "Its maker has a page of wheels for each build of torch:\n    python -m pip install --force-reinstall "
+            f"--no-deps --no-cache-dir {name} -f {page}"
+        )
+    title = f"Install {name} for torch {build.release}"
+    return Remedy("manual", {"title": title, "text": text, "kind": "install", "needs": ["network"], "effect": effect})
+
+
+def _rebuild(name: str, release: Optional[str], effect: dict[str, object]) -> Remedy:
+    torch = f"torch {release}" if release else "the torch that is installed"
     return Remedy(
         "manual",
         {
-            "title": f"Install {name} for torch {release}",
-            "text": f"Take the release of {name} that was built for torch {release} and its CUDA major from its own "
+            "title": f"Install {name} for {torch}",
+            "text": f"Take the release of {name} that was built for {torch} and its CUDA major from its own "
             "release page, or build it against the installed torch: pip install --no-build-isolation --no-cache-dir "
             "--force-reinstall --no-deps, which needs nvcc.",
             "kind": "install",

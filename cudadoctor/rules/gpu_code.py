@@ -7,7 +7,7 @@ from typing import Optional
 from cudadoctor.derive.coverage import NEWER, OLDER, Coverage, coverage
 from cudadoctor.derive.driver import version_fact
 from cudadoctor.derive.gpus import Gpu, gpus
-from cudadoctor.derive.wheel import CUDA, UNCLEAR, TorchBuild, torch_build
+from cudadoctor.derive.wheel import CUDA, UNCLEAR, UNTOLD, TorchBuild, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.rules.api import CERTAIN, LIKELY, WARNING, Case, Outcome, Remedy
 
@@ -72,8 +72,8 @@ def _by_words(case: Case, gaps: tuple[str, ...]) -> Optional[Outcome]:
     build = case.derived(torch_build)
     if gap == NEWER and knows_gpu(case, capability):
         return None  # that of CD405: it was another torch that failed
-    which = f"torch {build.version}" if build.kind == CUDA else "this torch"
-    why = "builds for CUDA older than it lack it" if gap == NEWER else "newer builds have dropped it"
+    which = f"torch {build.version}" if build.kind == CUDA and build.version != UNTOLD else "this torch"
+    why = "it is older than this GPU" if gap == NEWER else "newer builds have dropped it"
     bound = case.matrix.last_branch_for(capability) if gap == OLDER else None
     return case.failed(
         f"{which} has no code for the {label} ({target}): {why}",
@@ -176,19 +176,17 @@ def _failed(case: Case, build: TorchBuild, covered: tuple[Coverage, ...], left_o
         evidence = (*evidence, version_fact(case))
     else:
         span = _span(targets, target, first.gap)
-        not_helping = [f"a newer driver: no driver brings code that torch {build.version} was built without"]
+        not_helping = ["a newer driver: no driver brings code that torch was built without"]
         bound = case.matrix.last_branch_for(gpu.compute_capability.get()) if first.gap == OLDER else None
         if bound is not None:
             not_helping = [
                 f"a newer driver: {bound.branch} is the last branch for this card, and no driver brings code that "
-                f"torch {build.version} was built without"
+                "torch was built without"
             ]
-    message = f"torch {build.version} has no code for this GPU: {span}, the {_short(gpu)} is {target}"
+    named = "this torch" if build.version == UNTOLD else f"torch {build.version}"
+    message = f"{named} has no code for this GPU: {span}, the {_short(gpu)} is {target}"
     if served:
-        message = (
-            f"torch {build.version} has no code for the {_short(gpu)} ({target}): {span}; "
-            f"the {_short(served[0].gpu)} is served"
-        )
+        message = f"{named} has no code for the {_short(gpu)} ({target}): {span}; the {_short(served[0].gpu)} is served"
     return case.failed(
         message,
         evidence,

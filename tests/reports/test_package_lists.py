@@ -98,6 +98,10 @@ LISTS: dict[str, tuple[str, dict[str, Any]]] = {
         "                             __linux=5.4.0=0\n                  platform : linux-64\n",
         {"conda.virtual_cuda": ABSENT, "system.glibc": "2.31", "system.arch": "x86_64"},
     ),
+    "uv has put it there": (
+        "Installed 10 packages in 34ms\n + numpy==2.2.3\n + onnxruntime==1.20.1\n + onnxruntime-gpu==1.20.1\n",
+        {"package.onnxruntime.version": "1.20.1", "package.onnxruntime-gpu.version": "1.20.1"},
+    ),
     "already satisfied": (
         "Requirement already satisfied: torch>=2.0 in ./e/lib/python3.10/site-packages (from x) (2.2.2+cu121)\n",
         {"torch.version": "2.2.2+cu121"},

@@ -74,6 +74,15 @@ def report(symptom: dict[str, dict[str, str]], path: Optional[str] = None, torch
     return machine.set({"env.LD_LIBRARY_PATH": path}) if path else machine
 
 
+JAX_OLDER = {
+    "symptom.jax_library_older": {
+        "text": "Found cuBLAS version 120205, but JAX was built against version 120304",
+        "library": "cuBLAS",
+        "loaded": "120205",
+        "built": "120304",
+    }
+}
+
 CASES = [
     passes("LD_LIBRARY_PATH is not set", pip_torch()),
     passes("the toolkit of the same CUDA", toolkit(pip_torch(), "12.8", CUDA_12_8), says="nothing in the way"),
@@ -177,4 +186,16 @@ CASES = [
     skips("a folder of CUDA's and no error", report({}, "/usr/local/cuda/lib64", torch=True)),
     skips("LD_LIBRARY_PATH is known and names none", report(NVJITLINK, "/opt/mylib")),
     unknown_when("a symbol of cuDNN's is CD209's affair", report(CUDNN)),
+    fails(
+        "JAX found an older library than the one that is installed",
+        report(JAX_OLDER).set({"package.nvidia-cublas-cu12.version": "12.4.2.65"}),
+        says="another release of libcublas is found before",
+        certainty="likely",
+        fix="unset-variable",
+    ),
+    fails("JAX found an older library, and no list of packages", report(JAX_OLDER), certainty="possible"),
+    unknown_when(
+        "JAX found an older cuDNN, which is CD209's affair",
+        report({"symptom.cudnn_version_differs": {"text": "JAX was built against: 8907", "loaded": "8600"}}),
+    ),
 ]

@@ -91,4 +91,17 @@ CASES = [
             {"libraries.not_found": [{"soname": "cudnn_ops64_9.dll", "asked_by": None, "text": "Could not locate"}]}
         ),
     ),
+    fails(
+        "JAX tells numbers without points, and the least that it takes",
+        report(
+            "cudnn_version_differs", "Version JAX was built against: 8907", loaded="8907", built="8907", minimum="9100"
+        ),
+        says="cuDNN 8.9.7 is loaded, and jax takes 9.1.0 or newer",
+        certainty="certain",
+    ),
+    fails(
+        "the numbers of cuDNN 9",
+        report("cudnn_version_differs", "but JAX was built against version 90501", loaded="90300", built="90501"),
+        says="cuDNN 9.3.0 is loaded, and jax was built with 9.5.1",
+    ),
 ]

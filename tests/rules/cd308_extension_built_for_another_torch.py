@@ -130,4 +130,20 @@ CASES = [
         says="no library for CUDA 118",
         certainty="likely",
     ),
+    fails(
+        "an extension of PyTorch Geometric: the folder bears its name",
+        linux()
+        .torch("2.4.0+cu118", "11.8")
+        .set(
+            {
+                "symptom.extension_symbol_missing": {
+                    "text": "torch_scatter/_version_cuda.so: undefined symbol: _ZN5torch3jit...",
+                    "file": "torch_scatter/_version_cuda.so",
+                    "symbol": "_ZN5torch3jit...",
+                }
+            }
+        ),
+        says="torch-scatter misses a symbol of torch",
+        certainty="likely",
+    ),
 ]

@@ -7,6 +7,7 @@
     WARNING: Ignoring invalid distribution ~orch (/opt/env/lib/python3.12/site-packages)
     Downloading torch-2.9.1-cp312-cp312-win_amd64.whl (109.9 MB)
     hint: You require CPython 3.11 (`cp311`), but we only found wheels for ...
+     + onnxruntime-gpu==1.20.1
 
 The error lines themselves are symptoms (see `messages`).
 """
@@ -34,6 +35,14 @@ TRIGGERS = (
     "you require cpython ",
     "matching python abi tag",
     "externally-managed-environment",
+    "+ torch",
+    "+ jax",
+    "+ nvidia-",
+    "+ onnxruntime",
+    "+ tensorflow",
+    "+ xformers",
+    "+ flash-attn",
+    "+ triton",
 )
 
 _SATISFIED = re.compile(
@@ -47,6 +56,8 @@ _CONFLICT = re.compile(
     r"([A-Za-z][\w.-]{0,80}(?:\[[\w,-]{1,60}\])?)([^;\s]{0,80})[^\n]{0,80}?"
     rf", but you have ([A-Za-z][\w.-]{{0,80}}) ({VERSION}?)(?= which|\.?$|\.\s)"
 )
+# What uv has put into an environment. In a diff of a requirements file nothing stands before the sign.
+_ADDED = re.compile(rf"(?: | \x1b\[\d+m)\+ ([A-Za-z][\w.-]{{0,80}})==({VERSION})$")
 _LEFT = re.compile(r"Ignoring invalid distribution ([~-][\w.-]{1,60}) ?\(")
 _WHEEL = re.compile(r"\btorch-\d[\w.+%]{0,40}-cp(\d)(\d{1,2})-cp\1\2t?-((?:manylinux|linux|win|macosx)_?\w{2,60})\.whl")
 _CPYTHON = re.compile(
@@ -73,13 +84,15 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
 
 
 def _already(line: str, hit: int) -> Iterator[Claim]:
-    satisfied, installed = _SATISFIED.search(line), _INSTALLED.search(line)
+    satisfied, installed, added = _SATISFIED.search(line), _INSTALLED.search(line), _ADDED.match(line)
     if satisfied:
         name, folder, version = satisfied.groups()
         stated = list(package_claims(name, version, hit))
         yield from stated
         if stated:
             yield Claim(f"package.{normalise_name(name)}.location", folder, hit)
+    elif added:
+        yield from package_claims(added.group(1), added.group(2).strip(), hit)
     elif installed:
         for word in installed.group(1).split():
             pair = _PAIR.fullmatch(word)

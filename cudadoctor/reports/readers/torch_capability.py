@@ -21,6 +21,7 @@ TRIGGERS = (
     "which is of compute capability",
     "which supports hardware cc",
     "with cuda capability sm_",
+    "with cuda capabilities sm_",
 )
 
 _TARGETS = re.compile(r"supports CUDA capabilities ((?:(?:sm|compute)_\d{2,3}[af]?[ ,.]*)+)")
@@ -28,8 +29,9 @@ _GPU = re.compile(
     r"Found GPU(\d{1,3}) (\S[^\n]{2,60}?) which is of (?:cuda|compute) capability (?:\(CC\) )?(\d{1,2}\.\d)"
 )
 _NAMED = re.compile(
-    r"(?:^|\s{2,}|[:>|] )((?:NVIDIA |Tesla |Quadro |GeForce |GRID )[\w ()./+-]{2,50}?) with CUDA capability"
-    r" sm_(\d{2,3})[af]? is not"
+    r"(?:^|\s{2,}|[:>|] |[`\"'])((?:NVIDIA |Tesla |Quadro |GeForce |GRID )[\w ()./+-]{2,50}?)"
+    r" with CUDA capabilit(?:y|ies) sm_(\d{2,3})[af]? is not",
+    re.IGNORECASE,
 )
 _ROW = re.compile(r"-\s*(\d{1,2})\.(\d) which supports hardware CC")
 
