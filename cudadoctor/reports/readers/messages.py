@@ -22,8 +22,12 @@ from cudadoctor.reports.triggers import folded
 _WRAPPED_OVER = 3
 # What of a line is kept as the symptom's text, in letters.
 _KEPT = 300
-# Of a line with the three below it, what is looked at.
-_LONGEST = 20_000
+# Of a longer line, or one together with those below it, what stands around the anchor is looked at: so many letters
+# before it and behind, at the first places where it stands.
+_LONGEST = 4000
+_AROUND = (1000, 3000)
+_MOST_PLACES = 3
+_MOST_IN_LONG_LINES = 5000
 # A log that says one thing a million times says it as well a few hundred times.
 _MOST_LOOKED_AT = 2000
 
@@ -36,17 +40,23 @@ def triggers(matrix: Matrix) -> tuple[str, ...]:
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     rows = matrix.once("wordings by anchor", lambda: _by_anchor(matrix))
     found: dict[str, Block] = {}
+    in_long_lines = 0
     for hit in _worth_a_look(text, hits):
         line = text[hit]
         if _is_source(line):
             continue
         lowered = line.lower()
+        below = None
         for anchor in dict.fromkeys(text.marks[hit].triggers):
             for message in rows.get(anchor, ()):
-                if message.anchor in lowered:
-                    block = _found(message, text, line, hit)
-                    if block is not None:
-                        found[message.name] = _newest(found.get(message.name), block)
+                if message.anchor in lowered and in_long_lines < _MOST_IN_LONG_LINES:
+                    in_long_lines += len(line) > _LONGEST
+                    below = below or [part.strip() for _, part in text.lines(hit + 1, hit + _WRAPPED_OVER)]
+                    for piece, rest in _pieces(line, lowered, message.anchor, below):
+                        block = _found(message, piece, rest, hit)
+                        if block is not None:
+                            found[message.name] = _newest(found.get(message.name), block)
+                            break
     yield from found.values()
 
 
@@ -65,15 +75,29 @@ def _worth_a_look(text: Text, hits: Sequence[int]) -> list[int]:
     return lines if len(lines) <= _MOST_LOOKED_AT else lines[:half] + lines[-half:]
 
 
-def _found(message: Message, text: Text, line: str, hit: int) -> Optional[Block]:
+def _pieces(line: str, lowered: str, anchor: str, below: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """What of a line is looked at, and the lines below that may go on with it."""
+    if len(line) <= _LONGEST:
+        yield line, below
+        return
+    before, behind = _AROUND
+    place = lowered.find(anchor)
+    for _ in range(_MOST_PLACES):
+        if place < 0:
+            return
+        end = place + behind
+        yield line[max(0, place - before) : end], below if end >= len(line) else ()
+        place = lowered.find(anchor, end - before)
+
+
+def _found(message: Message, line: str, below: Sequence[str], hit: int) -> Optional[Block]:
     pattern = _compiled(message.pattern)
     match, last = pattern.search(line), hit
-    if match is None or None in match.groups():
+    if below and (match is None or None in match.groups()):
         # The rest of the sentence may stand in the lines below.
-        window = [part.strip() for _, part in text.lines(hit, hit + _WRAPPED_OVER)]
-        longer = pattern.search(" ".join(window)[:_LONGEST])
+        longer = pattern.search(" ".join((line.strip(), *below))[:_LONGEST])
         if longer is not None and (match is None or _caught(longer) > _caught(match)):
-            match, last = longer, hit + len(window) - 1
+            match, last = longer, hit + len(below)
     return None if match is None else _block(message, match, line, hit, last)
 
 
