@@ -53,8 +53,11 @@ def judge(case: Case) -> Outcome:
             CERTAIN if system == "windows" else LIKELY,
             ERROR,
         )
-    # Drivers of so new a number that are named beside Windows' own complaint are taken for Windows'.
-    meant = named.is_known or (slow.is_known and case.fact("symptom.driver_updated").is_known and _has_it(case))
+    # Drivers of so new a number that are named beside Windows' own complaint are taken for Windows', unless the number
+    # has three parts, as Linux' have and Windows' never.
+    updated = case.fact("symptom.driver_updated")
+    of_linux = updated.is_known and str(updated.get().get("driver", "")).count(".") > 1
+    meant = named.is_known or (slow.is_known and updated.is_known and not of_linux and _has_it(case))
     if system != "windows" and not (system is None and meant):
         if system is None and not slow.is_known:
             return case.skipped("nobody reports slow work")
@@ -62,7 +65,7 @@ def judge(case: Case) -> Outcome:
             return case.undecided("cannot tell whether this is Windows, whose driver has it", ("system.os",))
         return case.skipped("only Windows' driver falls back to the machine's memory")
     if not slow.is_known:
-        return case.passed("nobody reports slow work")
+        return case.skipped("nobody reports slow work")
     if _has_it(case) is False and not named.is_known:
         return case.passed("this driver has no fallback to the machine's memory", ("driver.smi_version",))
     return _slow(case)
