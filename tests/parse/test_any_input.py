@@ -5,6 +5,8 @@ The inputs are arbitrary text, and, likelier to get deep into a parser, pieces o
 
 from __future__ import annotations
 
+import ast
+import random
 from pathlib import Path
 from typing import Any, Callable
 
@@ -14,7 +16,12 @@ from hypothesis import strategies as st
 
 from cudadoctor.parse import (
     arch,
+    collect_env,
     conda_meta,
+    cuda_packages,
+    dates,
+    decode,
+    digits,
     dist_info,
     driver_redist,
     elf,
@@ -36,6 +43,7 @@ from cudadoctor.parse import (
     python_env,
     release_archs,
     secure_boot,
+    sizes,
     torch_version,
     versions,
     visible_devices,
@@ -51,8 +59,17 @@ from . import binaries, test_kernel_log, test_module_files, test_procfs
 TEXT_PARSERS: list[Callable[[str], Any]] = [
     arch.parse_arch,
     arch.parse_capability,
+    collect_env.parse_collect_env,
     conda_meta.parse_conda_meta_name,
     conda_meta.cuda_of_build,
+    cuda_packages.matters,
+    cuda_packages.matters_in_conda,
+    dates.day_number,
+    decode.strip_ansi,
+    decode.plain_lines,
+    digits.is_digits,
+    digits.is_dotted,
+    digits.leading_dotted,
     dist_info.parse_dist_info_name,
     dist_info.parse_requirement,
     dist_info.parse_metadata,
@@ -69,6 +86,9 @@ TEXT_PARSERS: list[Callable[[str], Any]] = [
     kernel.parse_bracketed_choice,
     kernel_log.parse_kernel_log,
     lambda text: markers.evaluate(text, {"python_version": "3.12", "platform_system": text}),
+    markers.normalise_name,
+    module_files.module_name,
+    lambda text: module_files.module_options(module_files.parse_modprobe(text), "nvidia"),
     module_files.parse_modprobe,
     module_files.parse_dkms_status,
     module_files.parse_modinfo,
@@ -81,6 +101,10 @@ TEXT_PARSERS: list[Callable[[str], Any]] = [
     nvidia_smi.parse_table,
     nvidia_smi.parse_tables,
     lambda text: [gpu.is_unreadable for table in nvidia_smi.parse_tables(text) for gpu in table.gpus],
+    nvidia_smi.parse_fragment,
+    lambda text: [nvidia_smi.table_entry(gpu) for gpu in nvidia_smi.parse_fragment(text).gpus],
+    lambda text: nvidia_smi.mib_as_bytes(nvidia_smi.cell(text)),
+    nvidia_smi.bus_address,
     nvidia_smi.find_failures,
     nvidia_smi.parse_list,
     lambda text: nvidia_smi.parse_csv(text, ("index", "name")),
@@ -91,6 +115,8 @@ TEXT_PARSERS: list[Callable[[str], Any]] = [
     pci.parse_link_width,
     pci.parse_uevent,
     pci.normalise_bus_id,
+    pci.parse_bus_id,
+    lambda text: pci.same_device(text, "0000:01:00.0"),
     pip_config.parse_pip_config,
     lambda text: pip_config.parse_pip_environment({"PIP_INDEX_URL": text, text: text}),
     pip_config.parse_uv_config,
@@ -120,10 +146,18 @@ TEXT_PARSERS: list[Callable[[str], Any]] = [
     lambda text: release_archs.parse_release_archs("PYTORCH_RELEASES_CODE_CC = {" + text + "\n}"),
     lambda text: release_archs.targets_of(text.split()),
     secure_boot.parse_mokutil,
+    sizes.parse_size,
     torch_version.parse_assignments,
     torch_version.parse_torch_version,
     versions.numbers,
     versions.release,
+    versions.is_plain,
+    versions.is_driver_version,
+    lambda text: versions.compare(text, "12.4"),
+    lambda text: versions.at_least("12.4", text),
+    versions.major,
+    versions.major_minor,
+    versions.cuda_to_int,
     versions.split_local,
     versions.cuda_from_tag,
     versions.tag_from_cuda,
@@ -131,6 +165,7 @@ TEXT_PARSERS: list[Callable[[str], Any]] = [
     lambda text: versions.satisfies(text, ">=1"),
     lambda text: versions.satisfies("2.0", text),
     visible_devices.parse_visible_devices,
+    visible_devices.parse_container_devices,
     lambda text: visible_devices.usable(visible_devices.parse_visible_devices(text), 2, ("GPU-1", "GPU-2")),
     wheel_index.parse_index_html,
     lambda text: wheel_index.parse_index_html(f"<a href='{text}.whl' {text}>"),
@@ -140,13 +175,17 @@ TEXT_PARSERS: list[Callable[[str], Any]] = [
     lambda text: wheel_name.parse_tagged_wheel(f"torch-{text}.whl"),
     windows.normalise_guid,
     windows.parse_active_power_plan,
+    windows.parse_power_plans,
     windows.parse_paging_files,
     windows.nvidia_driver_version,
 ]
 
 BYTES_PARSERS: list[Callable[[bytes], Any]] = [
+    decode.decode,
+    decode.program_text,
     lambda data: elf.read_sections(BytesReader(data)),
     lambda data: elf.read_dynamic(BytesReader(data)),
+    lambda data: elf.read_elf(BytesReader(data)),
     lambda data: elf.elf_archs(BytesReader(data)),
     lambda data: fatbin.read_fatbins(BytesReader(data), 0, len(data)),
     fatbin.find_arch_string,
@@ -154,6 +193,7 @@ BYTES_PARSERS: list[Callable[[bytes], Any]] = [
     lambda data: ld_so_cache.parse_ld_so_cache(data, ["libc.so.6", ""]),
     lambda data: pe.read_imports(BytesReader(data)),
     lambda data: pe.read_delayed_imports(BytesReader(data)),
+    lambda data: pe.read_pe(BytesReader(data)),
     lambda data: pe.pe_archs(BytesReader(data)),
     os_release.parse_device_tree_string,
     procfs.parse_environ,
@@ -167,6 +207,56 @@ def value_or_parse_error(parse: Callable[[Any], Any], given_input: Any) -> None:
     except ParseError as error:
         message = str(error)
         assert message.isascii() and "\n" not in message and len(message) < 300
+
+
+def test_no_parser_is_forgotten() -> None:
+    """What is called a parser or a reader of a format stands in the lists above."""
+    here = Path(__file__).read_text("utf-8")
+    missing = []
+    for path in sorted(Path(collect_env.__file__).parent.glob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith(("parse_", "read_")):
+                missing += [f"{path.stem}.{node.name}"] if f"{path.stem}.{node.name}" not in here else []
+    assert not missing
+
+
+SAMPLES = [
+    path.read_text("utf-8", "replace")
+    for folder in ("parse/samples", "reports/samples", "cases")
+    for path in sorted((Path(__file__).parent.parent / folder).rglob("*.txt"))
+]
+
+
+def mutated(text: str, rng: random.Random) -> str:
+    """Some lines of a real text, cut, repeated and mixed with other signs."""
+    lines = text.splitlines() or [""]
+    first = rng.randrange(len(lines))
+    letters = list("\n".join(lines[first : first + rng.choice((1, 5, 60))])[:6000])
+    for _ in range(rng.randrange(6)):
+        at, length = rng.randrange(len(letters) + 1), rng.choice((1, 3, 30))
+        kind = rng.randrange(4)
+        if kind == 0:
+            del letters[at : at + length]
+        elif kind == 1:
+            letters[at:at] = letters[at : at + length] * rng.choice((1, 20))
+        elif kind == 2:
+            letters[at : at + 1] = rng.choice(
+                ("|", ":", "=", " ", "\n", "9" * 25, "-", "\x00", "N/A", "(", "[", "\u0663", "\\")
+            )
+        else:
+            other = rng.choice(SAMPLES)
+            begin = rng.randrange(len(other) + 1)
+            letters[at:at] = other[begin : begin + 10 * length]
+    return "".join(letters)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutations_of_real_texts(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(60):
+        text = mutated(rng.choice(SAMPLES), rng)
+        for parse in TEXT_PARSERS:
+            value_or_parse_error(parse, text)
 
 
 def pieces_of_real_formats() -> list[str]:
