@@ -212,7 +212,7 @@ def letters(number: int) -> str:
     return word
 
 
-def of_own_triggers(own: Sequence[str]) -> str:
+def of_own_triggers(own: list[str]) -> str:
     """Six arrangements of a reader's triggers, 200 KB together."""
     arrangements = (
         own,
