@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Optional
 
@@ -217,11 +218,22 @@ def _target(context: Context) -> Target:
 def _python_in_prefix(context: Context) -> Optional[str]:
     """The interpreter of an environment of which only the folder is known, as a traceback tells it."""
     prefix, kind = context.facts.value("python.prefix"), context.facts.value("python.environment")
-    if not isinstance(prefix, str) or kind not in ("venv", "conda"):
+    if not isinstance(prefix, str):
         return None
     if context.os != "windows":
-        return prefix.rstrip("/") + "/bin/python"
-    return prefix.rstrip("\\/") + ("\\Scripts\\python.exe" if kind == "venv" else "\\python.exe")
+        # The system's own is the one on PATH, under whichever name.
+        is_own = kind in ("venv", "conda") or (prefix.startswith(("/", "~/")) and not prefix.startswith("/usr"))
+        return prefix.rstrip("/") + "/bin/python" if is_own else None
+    if kind == "venv":
+        return prefix.rstrip("\\/") + "\\Scripts\\python.exe"
+    is_home = kind == "conda" or (_WINDOWS_HOME if prefix[:1] != "~" else _EMBEDDED).search(prefix)
+    return prefix.rstrip("\\/") + "\\python.exe" if is_home else None
+
+
+# Folders of Windows in which python.exe itself lies: of an installer, of a program that brings its own, as ComfyUI. The
+# former in the user's home is on PATH as a rule, and a home can be named in PowerShell alone.
+_WINDOWS_HOME = re.compile(r"[\\/](?:Python3\d{1,2}(?:-32)?|python_embed\w*|python)[\\/]?$", re.IGNORECASE)
+_EMBEDDED = re.compile(r"[\\/]python_embed\w*[\\/]?$", re.IGNORECASE)
 
 
 def _new_target(context: Context, base: Target, version: Optional[str], why: str) -> Target:

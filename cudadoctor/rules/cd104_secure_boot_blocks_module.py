@@ -11,7 +11,9 @@ Why it matters
 
 How to fix
     Enrol the key: mokutil asks for a password, and the blue screen at the next boot asks for it again. If that screen
-    was missed, do it once more. Switching Secure Boot off in the firmware works too, and lowers the machine's guard.
+    was missed, do it once more. Where it never comes, the machine starts without shim, which would show it: start by
+    shim, or sign the module with a key that is trusted. Switching Secure Boot off in the firmware works too, and lowers
+    the machine's guard.
 
 References
     https://wiki.ubuntu.com/UEFI/SecureBoot
@@ -37,6 +39,9 @@ RULE = Rule(
 
 # Somebody tells of the blue screen, and that they went on without it.
 _SKIPPED = "symptom.mok_not_enrolled"
+
+# The screen never comes, or the machine starts by keys of its owner's own.
+_NO_SHIM = ("symptom.mok_screen_missing", "symptom.own_boot_keys")
 
 # Where modules lie that were built on this machine; the distribution signs its own with a key that the firmware knows.
 _BUILT_HERE = ("/updates/", "/extra/", "/misc/", "/weak-updates/")
@@ -90,11 +95,32 @@ def judge(case: Case) -> Outcome:
 
 
 def _failed(case: Case, certainty: str, evidence: tuple[str, ...]) -> Outcome:
+    in_vain = tuple(name for name in _NO_SHIM if case.fact(name).is_known)
+    evidence = (*evidence, *in_vain)
     # How sure that is says the certainty, which every format shows.
     return case.failed(
         "Secure Boot keeps the NVIDIA module from loading: the key that signed it is not enrolled",
         evidence,
         certainty=certainty,
-        fixes=(Remedy("enroll-mok", {}),),
+        fixes=(_without_shim(in_vain) if in_vain else Remedy("enroll-mok", {}),),
         not_helping=("installing the driver again, or another torch build: the kernel refuses the module's signature",),
+    )
+
+
+def _without_shim(symptoms: tuple[str, ...]) -> Remedy:
+    """mokutil only leaves a request, which shim carries out at the next start: where no shim starts, nobody does."""
+    return Remedy(
+        "manual",
+        {
+            "title": "Sign the nvidia module with a key that this start trusts",
+            "text": "mokutil only leaves a request: shim, the first program of most distributions' start, shows the "
+            "screen and enrols the key. A start without shim (systemd-boot or a unified kernel image with keys of "
+            "your own) never shows it. One of three: start by shim and enrol again; have DKMS sign with a key that "
+            "your kernel trusts (mok_signing_key and mok_certificate in /etc/dkms/framework.conf) and build the module "
+            "anew; turn Secure Boot off in the firmware.",
+            "kind": "kernel",
+            "needs": ("root", "reboot"),
+            "id": "sign-module",
+            "effect": {**dict.fromkeys(symptoms), "symptom.module_key_rejected": None, "driver.module_loaded": True},
+        },
     )

@@ -23,6 +23,7 @@ from typing import Any, Optional
 from cudadoctor.derive.symptoms import Symptom, symptom
 from cudadoctor.derive.toolkit import nvcc_of_a_build
 from cudadoctor.derive.wheel import CUDA, torch_build
+from cudadoctor.matrix import numbers
 from cudadoctor.model import known
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, INFO, LIKELY, Case, Outcome, Remedy, Rule
 
@@ -110,7 +111,7 @@ def _by_the_words(case: Case, said: Symptom) -> Optional[Outcome]:
         fixes=(
             Remedy(
                 "install-toolkit",
-                {"version": cuda, "why": _OTHER_WAYS.format(variant=_tag(nvcc)), "effect": {said.fact: None}},
+                {"version": cuda, "why": _other_ways(case, nvcc), "effect": {said.fact: None}},
             ),
         ),
         not_helping=_NOT_HELPING,
@@ -129,7 +130,7 @@ def _words_alone(case: Case, said: Symptom) -> Outcome:
                 "manual",
                 {
                     "title": "Bring nvcc and torch to one CUDA major",
-                    "text": _OTHER_WAYS.format(variant="cuXXX")
+                    "text": _other_ways(case, said.get("toolkit"))
                     + " Or install a toolkit of torch's CUDA major and set CUDA_HOME to it.",
                     "kind": "install",
                     "effect": {said.fact: None},
@@ -142,13 +143,31 @@ def _words_alone(case: Case, said: Symptom) -> Outcome:
 
 _OTHER_WAYS = (
     "The build may have seen another torch than yours: pip builds in an environment of its own, unless it is told "
-    "--no-build-isolation. The other way is a torch for the CUDA of this nvcc, from the index {variant}."
+    "--no-build-isolation. The other way is a torch for the CUDA of this nvcc"
 )
 _NOT_HELPING = ("a driver update: the driver's CUDA number has no part in building",)
 
 
-def _tag(cuda: str) -> str:
-    return "cu" + "".join(cuda.split(".")[:2])
+def _other_ways(case: Case, nvcc: str) -> str:
+    """With the index whose torch this nvcc builds for, where there is one."""
+    variant = _variant(case, nvcc)
+    return f"{_OTHER_WAYS}, from the index {variant}." if variant else f"{_OTHER_WAYS}."
+
+
+def _variant(case: Case, nvcc: str) -> Optional[str]:
+    """The variant of torch for the same CUDA, else the nearest of its major: the majors have to agree. None: torch was
+    never built for it."""
+    have = numbers(nvcc) or ()
+    known_ones = {
+        number: variant.name
+        for release in case.matrix.torch_releases()
+        for variant in release.variants
+        if (number := numbers(variant.cuda or "")) and number[:1] == have[:1]
+    }
+    if len(have) < 2 or not known_ones:
+        return None
+    below = [number for number in known_ones if number[:2] <= have[:2]]
+    return known_ones[max(below) if below else min(known_ones)]
 
 
 def _isolated(case: Case, nvcc: str, cuda: str, evidence: tuple[str, ...]) -> Outcome:

@@ -100,3 +100,33 @@ def test_a_session_is_read(text: str, wanted: dict[str, Any]) -> None:
 )
 def test_code_and_prose_answer_nothing(line: str) -> None:
     assert known_names(f"{line}\n") == set()
+
+
+CALLED = {
+    "a relative path, at cmd's prompt": (
+        "D:\\ComfyUI_windows_portable>.\\python_embeded\\python.exe -s ComfyUI\\main.py --windows-standalone-build\n",
+        {"python.executable": "D:\\ComfyUI_windows_portable\\python_embeded\\python.exe", "system.os": "windows"},
+    ),
+    "quoted, in PowerShell": (
+        "PS C:\\work> & 'C:\\Program Files\\Python311\\python.exe' -m pip list\n",
+        {"python.executable": "C:\\Program Files\\Python311\\python.exe", "system.os": "windows"},
+    ),
+    "a script's line": (
+        ".\\python_embeded\\python.exe -s ComfyUI\\main.py\n",
+        {"python.executable": ".\\python_embeded\\python.exe", "system.os": "windows"},
+    ),
+    "no path": ("(venv) C:\\sd>python main.py\n", {"python.executable": UNKNOWN, "system.os": "windows"}),
+    "a program that is none": ("D:\\sd>webui.bat\n", {"python.executable": UNKNOWN, "system.os": "windows"}),
+    "into WSL": ("C:\\WINDOWS\\system32>wsl --status\n", {"system.os": UNKNOWN}),
+    "of an environment": (
+        "(sd) user@host:~/sd$ ./venv/bin/python launch.py\n",
+        {"python.executable": "./venv/bin/python", "system.os": UNKNOWN},
+    ),
+    "the system's own": ("$ /usr/bin/python3 -m pip list\n", {"python.executable": UNKNOWN}),
+    "prose": ("The file /opt/demo/bin/python is missing\n", {"python.executable": UNKNOWN}),
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), CALLED.values(), ids=CALLED)
+def test_the_interpreter_that_was_called_by_its_path(text: str, wanted: dict[str, Any]) -> None:
+    expect(text, wanted)

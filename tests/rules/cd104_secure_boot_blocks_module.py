@@ -68,6 +68,14 @@ CASES = [
         certainty="certain",
         fix="enroll-mok",
     ),
+    fails(
+        "a report: the screen that would enrol the key never comes",
+        report()
+        .says("module_key_rejected", "could not insert 'nvidia': Key was rejected by service")
+        .says("mok_screen_missing", "the enrollment window doesn't show up"),
+        certainty="certain",
+        fix="manual",
+    ),
     fails("a report: the blue screen was passed over", report().says("mok_not_enrolled", "MOK"), certainty="possible"),
     unknown_when("a report: Secure Boot is on, and no more", report("linux").set({"kernel.secure_boot": True})),
 ]
