@@ -60,6 +60,7 @@ _KILLED, _WORKER, _SIGNAL, _REFUSED, _FILES = (
     "symptom.host_out_of_memory",
     "symptom.too_many_open_files",
 )
+_OPEN = "symptom.shared_object_not_opened"
 # CUDA reserves addresses for all memory of machine and cards together: an address space below this is felt at once.
 _ADDRESSES = 64 * _GIB
 
@@ -68,6 +69,8 @@ def judge(case: Case) -> Outcome:
     for name, judged in ((_KILLED, _ended), (_WORKER, _worker), (_REFUSED, _refused), (_FILES, _files)):
         if case.fact(name).is_known and case.value(name).get("signal", "Killed") == "Killed":
             return judged(case)
+    if case.fact(_OPEN).is_known:
+        return _unopened(case)
     if case.fact(_SIGNAL).is_known:
         return _signal(case)
     return _limits(case)
@@ -128,6 +131,17 @@ def _refused(case: Case) -> Outcome:
     return _failed(case, f"the machine's own memory did not suffice{shown}", (_REFUSED,), CERTAIN)
 
 
+def _unopened(case: Case) -> Outcome:
+    """Each tensor that a worker hands over is a file of /dev/shm, and the number of open ones is limited."""
+    return case.failed(
+        "a process could not open a piece of shared memory: mostly because too many files are open",
+        (_OPEN, *(("limits.nofile",) if case.fact("limits.nofile").is_known else ())),
+        certainty=POSSIBLE,
+        blame=ENVIRONMENT,
+        fixes=(_more_files(_OPEN), Remedy("enlarge-shm", {"effect": {_OPEN: None}})),
+    )
+
+
 def _files(case: Case) -> Outcome:
     limit = case.fact("limits.nofile")
     shown = f" ({limit.get()})" if limit.is_known else ""
@@ -136,19 +150,21 @@ def _files(case: Case) -> Outcome:
         (_FILES, *(("limits.nofile",) if limit.is_known else ())),
         certainty=CERTAIN,
         blame=ENVIRONMENT,
-        fixes=(
-            Remedy(
-                "manual",
-                {
-                    "title": "Let the process open more files",
-                    "text": "In the shell that starts it:\n    ulimit -n 65536\nOr at the beginning of the program: "
-                    "torch.multiprocessing.set_sharing_strategy('file_system').",
-                    "kind": "setting",
-                    "id": "more-open-files",
-                    "effect": {_FILES: None},
-                },
-            ),
-        ),
+        fixes=(_more_files(_FILES),),
+    )
+
+
+def _more_files(symptom: str) -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Let the process open more files",
+            "text": "In the shell that starts it:\n    ulimit -n 65536\nOr at the beginning of the program: "
+            "torch.multiprocessing.set_sharing_strategy('file_system').",
+            "kind": "setting",
+            "id": "more-open-files",
+            "effect": {symptom: None},
+        },
     )
 
 

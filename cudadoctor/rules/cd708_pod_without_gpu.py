@@ -24,6 +24,8 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.driver import YES, answer
 from cudadoctor.derive.surroundings import in_report
 from cudadoctor.rules.api import ALLOCATION, ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
@@ -50,6 +52,7 @@ _IN_VAIN = (
     "symptom.libcuda_missing",
     "symptom.nvml_library_missing",
 )
+_NAMED = "symptom.kubernetes_named"
 _NOT_HELPING = ("another image or torch build: the pod is given no GPU",)
 
 
@@ -65,7 +68,7 @@ def judge(case: Case) -> Outcome:
         return _failed(case, why, (_NONE_FREE,), ALLOCATION, LIKELY, node=True)
     kubernetes = case.value("scheduler.kind") == "kubernetes" or case.value("system.container") == "kubernetes"
     if not kubernetes:
-        return case.skipped("not under Kubernetes")
+        return _by_words(case) or case.skipped("not under Kubernetes")
     if not in_report(case):
         # CD705 and CD701 see what this very pod was given.
         if case.derived(answer).state == YES:
@@ -82,6 +85,15 @@ def judge(case: Case) -> Outcome:
     if case.derived(answer).state == YES:
         return case.passed("the driver answers", case.derived(answer).evidence)
     return case.undecided("what the pod was given is not told", (shown, "scheduler.gpus_allocated"))
+
+
+def _by_words(case: Case) -> Optional[Outcome]:
+    """Somebody speaks of Kubernetes beside a program that finds no driver."""
+    failing = next((name for name in _IN_VAIN if case.fact(name).is_known), None)
+    if failing is None or not case.fact(_NAMED).is_known or not in_report(case):
+        return None
+    why = "the pod was probably given no GPU: it did not ask for one, or the node's default runtime is not nvidia"
+    return _failed(case, why, (failing, _NAMED), ALLOCATION, POSSIBLE, node=False)
 
 
 def _failed(case: Case, message: str, evidence: tuple[str, ...], blame: str, certainty: str, *, node: bool) -> Outcome:

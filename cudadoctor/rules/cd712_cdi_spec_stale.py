@@ -40,6 +40,7 @@ _FILE, _DEVICE, _VERSION, _INVALID, _UNKNOWN, _NO_CDI = (
     "symptom.cdi_unresolvable",
     "symptom.cdi_driver_missing",
 )
+_GONE = "symptom.container_device_gone"
 _NOT_HELPING = ("another image or torch build: the container does not even start",)
 
 
@@ -55,6 +56,15 @@ def judge(case: Case) -> Outcome:
             name,
             LIKELY,
             Remedy("generate-cdi-spec"),
+        )
+    if case.fact(_GONE).is_known:
+        device = str(case.value(_GONE).get("device", "a device file"))
+        return _failed(
+            case,
+            f"Docker is to give the container {device}, which nothing has created since the machine started",
+            _GONE,
+            LIKELY,
+            _create_nodes(),
         )
     for name in (_VERSION, _INVALID):
         if case.fact(name).is_known:
@@ -89,6 +99,22 @@ def judge(case: Case) -> Outcome:
 
 def _failed(case: Case, message: str, symptom: str, certainty: str, *fixes: Remedy) -> Outcome:
     return case.failed(message, (symptom,), certainty=certainty, fixes=fixes, not_helping=_NOT_HELPING)
+
+
+def _create_nodes() -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Create the device files before the container starts",
+            "text": "On the host, once after each start:\n    sudo nvidia-modprobe -c 0 -u\n(nvidia-smi as root does "
+            "most of it). The service nvidia-persistenced does it at every start. A container that is run with "
+            "--gpus needs no list of device files.",
+            "kind": "container",
+            "id": "create-device-files",
+            "needs": ["root"],
+            "effect": {_GONE: None},
+        },
+    )
 
 
 def _transform() -> Remedy:

@@ -62,4 +62,11 @@ CASES = [
     ),
     skips("a report that says nothing of it", REPORT),
     unknown_when("the limits cannot be read", linux().unknown("memory.cgroup_limit", "limits.address_space")),
+    fails(
+        "a piece of shared memory that could not be opened",
+        linux().only().set({"symptom.shared_object_not_opened": {"text": "unable to open shared memory object"}}),
+        says="too many files are open",
+        certainty="possible",
+        fix=["manual", "enlarge-shm"],
+    ),
 ]

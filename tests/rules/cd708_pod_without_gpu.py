@@ -46,4 +46,14 @@ CASES = [
     passes("its nvidia-smi is fine", KUBERNETES.set({"driver.smi_version": "550.54.15"})),
     skips("no driver, and no Kubernetes", REPORT.set(NO_DRIVER)),
     unknown_when("a report about pods, and no more", KUBERNETES),
+    fails(
+        "somebody speaks of Kubernetes, and no libcuda is found",
+        REPORT.set(
+            {"symptom.kubernetes_named": {"text": "in k8s"}, "symptom.libcuda_missing": {"text": "libcuda.so.1"}}
+        ),
+        says="probably given no GPU",
+        certainty="possible",
+        fix="request-gpu",
+    ),
+    skips("somebody speaks of Kubernetes", REPORT.set({"symptom.kubernetes_named": {"text": "in k8s"}})),
 ]

@@ -42,4 +42,11 @@ CASES = [
     ),
     skips("nothing is reported", linux()),
     skips("nor in a container", container()),
+    fails(
+        "a container with a list of device files, after a restart of the machine",
+        REPORT.set({"symptom.container_device_gone": {"text": "custom device", "device": "/dev/nvidia-uvm"}}),
+        says="/dev/nvidia-uvm, which nothing has created",
+        certainty="likely",
+        fix="manual",
+    ),
 ]

@@ -133,8 +133,12 @@ _SOURCE = (
 )
 
 
+# A title that holds the line of the program and what it printed: raise ValueError("...") ValueError: ...
+_AND_SAID = re.compile(r"[\"')] +[A-Z]\w{2,30}(?:Error|Exception): ")
+
+
 def _is_source(line: str) -> bool:
-    return _compiled_exactly(_SOURCE).match(line[:300]) is not None
+    return _compiled_exactly(_SOURCE).match(line[:300]) is not None and not _AND_SAID.search(line[:600])
 
 
 @cache
