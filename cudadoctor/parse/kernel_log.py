@@ -35,7 +35,7 @@ DEVICE_TAKEN = "device-taken"  # another driver (nouveau) owns the card; values:
 NEEDS_OPEN_MODULE = "needs-open-module"
 NEEDS_PROPRIETARY_MODULE = "needs-proprietary-module"
 NEEDS_LEGACY_DRIVER = "needs-legacy-driver"  # values: branch
-UNSUPPORTED_GPU = "unsupported-gpu"  # the driver does not know the card, or no longer; values: driver
+UNSUPPORTED_GPU = "unsupported-gpu"  # the driver does not know the card, or no longer; values: driver, device_id
 INIT_FAILED = "init-failed"  # values: codes; gsp where it is the card's own processor that does not start
 FIRMWARE_MISSING = "firmware-missing"  # values: file
 BAR_INVALID = "bar-invalid"
@@ -235,7 +235,10 @@ def _unsupported(joined: str) -> _Event | None:
     if legacy:
         return NEEDS_LEGACY_DRIVER, bus, {"branch": legacy.group(1)}
     unknown = re.search(r"not supported by the(?: NVIDIA)? ([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})", joined, re.ASCII)
-    return (UNSUPPORTED_GPU, bus, {"driver": unknown.group(1)}) if unknown else None
+    if unknown is None:
+        return None
+    card = re.search(r"PCI ID: 10de:([0-9a-f]{4})\b", joined)
+    return UNSUPPORTED_GPU, bus, {"driver": unknown.group(1), **({"device_id": card.group(1)} if card else {})}
 
 
 def _first_bus(text: str) -> str | None:

@@ -39,6 +39,13 @@ RULE = Rule(
 
 # nova is nouveau's successor in the kernel and as much in the way.
 _OPEN_SOURCE_DRIVERS = ("nouveau", "nova", "nova_core", "nova_drm")
+_MODULE_REFUSES = (
+    "needs-legacy-driver",
+    "unsupported-gpu",
+    "needs-open-module",
+    "needs-proprietary-module",
+    "off-the-bus",
+)
 
 
 def judge(case: Case) -> Outcome:
@@ -70,7 +77,8 @@ def judge(case: Case) -> Outcome:
             case, "nouveau is in use, and the driver's installer refuses", "symptom.driver_install_failed", CERTAIN
         )
     said = case.fact("symptom.module_device_taken")
-    if said.is_known and in_report(case):
+    # "No NVIDIA GPU found" is also said where the module does not serve the card: then the log says so.
+    if said.is_known and in_report(case) and not events(case, *_MODULE_REFUSES):
         return _failed(case, "another driver, as a rule nouveau, holds the GPU", "symptom.module_device_taken", LIKELY)
     if modules.is_unknown and not case.fact("pci.gpus").is_known:
         return case.undecided("cannot tell which driver holds the card", ("kernel.modules", "pci.gpus"))

@@ -21,10 +21,11 @@ References
 
 from __future__ import annotations
 
-from typing import Optional
+from collections.abc import Mapping
+from typing import Any, Optional
 
 from cudadoctor.derive.driver import YES, answer
-from cudadoctor.derive.gpus import PRESENT, expected, gpus
+from cudadoctor.derive.gpus import PRESENT, expected, gpus, presence
 from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.surroundings import driver_software, in_report, maybe_own_linux
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, Case, Fix, Outcome, Remedy, Rule
@@ -92,11 +93,12 @@ _NO_ANSWER = ("driver.smi_failure", "symptom.smi_no_driver", "symptom.nvml_drive
 
 def _reported(case: Case, running: Optional[str]) -> Optional[Outcome]:
     """What a text says. That DKMS has nothing for the running kernel counts only where the driver fails."""
-    kernel = running or (case.value("symptom.module_not_found") or {}).get("kernel") or "that runs"
+    told = [str((case.value(symptom) or {}).get("kernel") or "") for symptom, _, _ in _SAID]
+    kernel = running or next(filter(None, told), "")
     if events(case, "key-rejected") or case.fact("symptom.module_key_rejected").is_known:
         return None
     for symptom, why, certainty in _SAID:
-        if case.fact(symptom).is_known and "nvidia" in (case.value(symptom).get("module") or "nvidia"):
+        if case.fact(symptom).is_known and _is_nvidias(case, case.value(symptom)):
             return _failed(case, kernel, why, certainty, (symptom, *_known(case, _FILES)), "build-module")
     if events(case, "wrong-kernel"):
         why = "its file was built for another"
@@ -115,6 +117,22 @@ def _reported(case: Case, running: Optional[str]) -> Optional[Outcome]:
     return _failed(case, running, why, LIKELY, (*silent, *_known(case, _FILES)), "build-module")
 
 
+def _is_nvidias(case: Case, said: Mapping[str, Any]) -> bool:
+    """DKMS builds other modules, too, and its errors do not name the module. Where nothing else in the text is about
+    NVIDIA, it is none of ours."""
+    module = str(said.get("module", ""))
+    if module or "nvidia" in str(said.get("text", "")).lower():
+        return "nvidia" in (module or "nvidia")
+    return bool(
+        case.derived(presence).state == PRESENT
+        or driver_software(case)
+        or _known(case, _NO_ANSWER)
+        or case.value("kernel.log_events")
+        or case.fact("symptom.module_not_found").is_known
+        or case.fact("torch.version").is_known
+    )
+
+
 def _known(case: Case, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if case.fact(name).is_known)
 
@@ -124,12 +142,13 @@ def _failed(case: Case, running: str, why: str, certainty: str, evidence: tuple[
     if case.fact("kernel.headers").value is False and remedy == "build-module":
         headers = " and no headers to build it"
         evidence = (*evidence, "kernel.headers")
-    fixes: tuple[Fix, ...] = (Remedy(remedy, {}),)
+    named = {"kernel": running} if running and remedy == "build-module" else {}
+    fixes: tuple[Fix, ...] = (Remedy(remedy, named),)
     # Without NVIDIA's module, nouveau has taken the card, and lets go of it at a reboot only.
     if any(gpu.bound_driver == "nouveau" for gpu in case.derived(gpus)):
         fixes = (*fixes, Remedy("blacklist-nouveau", {}))
     return case.failed(
-        f"kernel {running} has no NVIDIA module{headers}: {why}",
+        f"{f'kernel {running}' if running else 'the running kernel'} has no NVIDIA module{headers}: {why}",
         evidence,
         certainty=certainty,
         fixes=fixes,

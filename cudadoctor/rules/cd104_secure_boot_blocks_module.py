@@ -23,9 +23,9 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.driver import YES, answer
-from cudadoctor.derive.gpus import PRESENT, expected, gpus
+from cudadoctor.derive.gpus import PRESENT, expected, gpus, presence
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import in_report, maybe_own_linux
+from cudadoctor.derive.surroundings import driver_software, in_report, maybe_own_linux
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -56,9 +56,13 @@ def judge(case: Case) -> Outcome:
         return case.skipped("no NVIDIA GPU is known to be here")
     said = case.fact("symptom.module_key_rejected")
     if said.is_known and in_report(case):
-        named = "nvidia" in str(said.get().get("text", "")).lower()
+        words = str(said.get().get("text", "")).lower()
         facts = ("symptom.module_key_rejected", "kernel.secure_boot")
-        return _failed(case, CERTAIN if named else LIKELY, facts)
+        if "nvidia" in words:
+            return _failed(case, CERTAIN if "could not insert" in words else LIKELY, facts)
+        # A line that names no module may be about any.
+        ours = case.fact("driver.smi_failure").is_known or case.derived(presence).state == PRESENT
+        return _failed(case, LIKELY if ours or driver_software(case) else POSSIBLE, facts)
     if case.fact(_SKIPPED).is_known and in_report(case):
         fails = case.value("kernel.secure_boot", False) and case.fact("driver.smi_failure").is_known
         return _failed(case, LIKELY if fails else POSSIBLE, (_SKIPPED, "kernel.secure_boot"))

@@ -49,6 +49,8 @@ _NARROWER = {
     "device-handle": "CD113",
 }
 
+_SAID = "symptom.smi_no_driver"
+
 # What is shown of a program's words; nvidia-smi's sentence is 130 characters long.
 _WORDS = 60
 
@@ -64,6 +66,8 @@ def judge(case: Case) -> Outcome:
     if seen.state == NONE:
         return case.skipped("there is no NVIDIA GPU that a driver could serve")
     if reply.state != NO:
+        if in_report(case) and case.fact(_SAID).is_known:
+            return _reported(case, (_SAID,), "somebody says that nvidia-smi finds none")
         return case.undecided(f"cannot tell whether the driver answers: {reply.reason}", reply.evidence)
     if seen.state == UNCLEAR and not driver_software(case):
         unclear = f"no driver is seen, and whether there is a GPU cannot be told: {seen.reason}"

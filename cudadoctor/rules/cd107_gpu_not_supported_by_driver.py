@@ -20,7 +20,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Optional
 
 from cudadoctor.derive.driver import numbering, version, version_fact
 from cudadoctor.derive.gpus import gpus
@@ -46,6 +46,11 @@ def judge(case: Case) -> Outcome:
     legacy = events(case, "needs-legacy-driver")
     if in_report(case) and legacy:
         return _logged(case, legacy[-1])
+    unknown = events(case, "unsupported-gpu")
+    if in_report(case) and unknown and not any(entry.why in (TOO_NEW, TOO_OLD) for entry in case.derived(left_out)):
+        outcome = _refused(case, unknown[-1].get("values") or {})
+        if outcome is not None:
+            return outcome
     if not found:
         return case.skipped("no NVIDIA GPU is known to be here")
     # What NVML or nvidia-smi lists, the driver supports.
@@ -81,6 +86,34 @@ def _logged(case: Case, event: Mapping[str, Any]) -> Outcome:
         data={"last_branch": f"R{branch}" if branch else None},
         fixes=(Remedy("install-driver", {"branch": int(branch)} if branch.isdigit() else {}),) if not works else (),
         not_helping=("a newer driver: support for this card has ended",),
+    )
+
+
+def _refused(case: Case, told: Mapping[str, Any]) -> Optional[Outcome]:
+    """The module says that it does not serve a card. It also says so of a card that it serves and whose memory it read
+    wrongly: then the data knows better, and CD109 judges."""
+    driver = str(told.get("driver", ""))
+    branch = case.matrix.branch_of(driver, "linux") if driver else None
+    match = case.matrix.gpu_by_pci(str(told["device_id"])) if told.get("device_id") else None
+    card = (match.exact or match.capability) if match is not None else None
+    last = case.matrix.last_branch_for(card) if card is not None else None
+    first = case.matrix.first_branch_for(card) if card is not None else None
+    until: Optional[int] = None
+    words, certainty = "the card is newer or older than it", LIKELY
+    if branch is not None and last is not None and branch.linux > last.number:
+        words, certainty, until = f"{last.branch} was the last branch for it", CERTAIN, last.number
+    elif branch is not None and first is not None and branch.linux < first.number:
+        words, certainty = f"it needs {first.branch} or newer", CERTAIN
+    elif branch is not None and card is not None:
+        return None
+    works = bool(case.derived(listed))
+    which = f"driver {driver}" if driver else "the driver"
+    return case.failed(
+        f"{which} does not support a GPU of this machine, says the kernel log: {words}",
+        ("kernel.log_events",),
+        certainty=certainty,
+        severity=INFO if works else ERROR,
+        fixes=(Remedy("install-driver", {"branch": until} if until else {}),) if not works else (),
     )
 
 

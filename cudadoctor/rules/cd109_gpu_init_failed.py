@@ -96,6 +96,9 @@ def _reported(case: Case) -> Outcome:
         return _by_xid(case, xid.words, (xid.fact,))
     if case.fact("symptom.gsp_timeout").is_known:
         return _by_xid(case, "the card's own processor (GSP) did not answer in time", ("symptom.gsp_timeout",))
+    handle = case.value("symptom.device_handle_unknown") or {}
+    if str(handle.get("reason", "")).lower().startswith("not found"):
+        said = (*said, "symptom.device_handle_unknown")
     if (none or said) and not shown:
         facts = (*(("driver.smi_failure",) if none else ()), *said)
         return _failed(case, [], facts, LIKELY)

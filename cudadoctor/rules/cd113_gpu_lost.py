@@ -112,15 +112,22 @@ def _reported(case: Case) -> Optional[Outcome]:
     ):
         if case.fact(name).is_known:
             said = case.value(name)
+            if str(said.get("reason", "")).lower().startswith("not found"):
+                continue  # the driver never had it: CD109
             if "requires reset" in str(said.get("text", "")) and _memory_waits(case):
                 continue  # CD115 has the reason for the reset
             which = f" ({said['gpu']})" if said.get("gpu") else ""
             facts = (name, "driver.smi_failure") if case.fact("driver.smi_failure").is_known else (name,)
             return _failed(case, words + which, facts, {name: None, "driver.smi_failure": None}, LIKELY)
-    if case.value("driver.smi_failure") == "device-handle":
+    if case.value("driver.smi_failure") == "device-handle" and not _never_had(case):
         words = "a GPU does not answer nvidia-smi any more: it fell off the bus, or hangs"
         return _failed(case, words, ("driver.smi_failure",), {"driver.smi_failure": None}, LIKELY)
     return None
+
+
+def _never_had(case: Case) -> bool:
+    text = str(case.value("driver.smi_failure_text", "")).lower()
+    return "not found" in text or case.fact("symptom.gpu_init_failed").is_known
 
 
 def _memory_waits(case: Case) -> bool:

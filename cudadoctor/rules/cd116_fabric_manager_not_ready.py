@@ -45,6 +45,7 @@ _RUNNING = "running"
 _STOPPED = "stopped"
 _ERROR_802 = "symptom.cuda_not_initialized"
 _FAILED = "symptom.fabric_manager_failed"
+_ABSENT = "symptom.nvswitch_absent"
 _NOT_HELPING = ("another torch build: CUDA starts on none of these GPUs before the fabric is set up",)
 
 
@@ -52,6 +53,8 @@ def judge(case: Case) -> Outcome:
     if case.value("system.os") in ("windows", "darwin") or in_wsl(case) or on_jetson(case):
         return case.skipped("NVSwitches are found in Linux servers only")
     reported = case.fact(_ERROR_802).is_known
+    if not reported and case.fact(_FAILED).is_known and _needs_none(case):
+        return case.skipped("there are no NVSwitches here: the fabric manager has nothing to do, and need not run")
     if case.fact(_FAILED).is_known:
         said = case.value(_FAILED)
         other = "manager" in said or "match" in str(said.get("text", "")).lower()
@@ -93,6 +96,18 @@ def judge(case: Case) -> Outcome:
     if state == _RUNNING or _states(case):
         return case.passed("the fabric is set up", (_states(case)[:1] or ("driver.fabric_manager",)))
     return case.skipped("no NVSwitch is known to be here")
+
+
+# Cards that are joined by no NVSwitch, by what their names hold.
+_WITHOUT_SWITCH = ("GeForce", "RTX", "Quadro", "TITAN", "PCIe")
+
+
+def _needs_none(case: Case) -> bool:
+    """The manager says that it found no switch, or every card is of a kind that has none."""
+    cards = [gpu.label for gpu in case.derived(gpus)]
+    return case.fact(_ABSENT).is_known or (
+        bool(cards) and all(any(word in card for word in _WITHOUT_SWITCH) for card in cards)
+    )
 
 
 def _states(case: Case) -> tuple[str, ...]:

@@ -56,12 +56,12 @@ EVENTS = [
     (
         "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:11c0) installed\n"
         "NVRM: in this system is not supported by the 550.144.03 NVIDIA Linux\nNVRM: graphics driver release.",
-        (log.UNSUPPORTED_GPU, "0000:01:00.0", {"driver": "550.144.03"}),
+        (log.UNSUPPORTED_GPU, "0000:01:00.0", {"driver": "550.144.03", "device_id": "11c0"}),
     ),
     (
         "NVRM: The NVIDIA GPU 0000:17:00.0 (PCI ID: 10de:26b9)\n"
         "NVRM: installed in this system is not supported by the\nNVRM: NVIDIA 535.54.03 driver release.",
-        (log.UNSUPPORTED_GPU, "0000:17:00.0", {"driver": "535.54.03"}),
+        (log.UNSUPPORTED_GPU, "0000:17:00.0", {"driver": "535.54.03", "device_id": "26b9"}),
     ),
     (
         "NVRM: The NVIDIA GPU 0000:b3:00.0\nNVRM: (PCI ID: 10de:26b9) installed in this system has\n"

@@ -101,6 +101,12 @@ CASES = [
         certainty="certain",
     ),
     unknown_when("a report that shows neither", report("linux").says("smi_no_driver", "has failed")),
+    unknown_when(
+        "a report: the module found no GPU, since it does not serve this one",
+        report("linux")
+        .says("module_device_taken", "NVRM: No NVIDIA GPU found.")
+        .log("needs-legacy-driver", branch="470"),
+    ),
     fails(
         "a report: NVIDIA's installer refuses",
         report().says("driver_install_failed", "ERROR: The Nouveau kernel driver is currently in use by your system."),

@@ -121,7 +121,22 @@ CASES = [
         certainty="likely",
     ),
     fails(
-        "a report: building it failed", report().says("module_build_failed", "Bad return status"), certainty="certain"
+        "a report: building it failed",
+        report()
+        .says("module_build_failed", "Bad return status", kernel=RUNNING)
+        .says("smi_no_driver", "NVIDIA-SMI has failed"),
+        says=RUNNING,
+        certainty="certain",
+        fix="build-module",
+    ),
+    fails(
+        "a report: the builder names its module, and no kernel",
+        report().says("module_build_failed", "Consult /var/lib/dkms/nvidia/550.120/build/make.log", driver="550.120"),
+        says="the running kernel has no NVIDIA module",
+    ),
+    unknown_when(
+        "a report: DKMS could not build a module, and nothing in the text is about NVIDIA",
+        report("linux").says("module_build_failed", "Your kernel headers cannot be found", kernel=RUNNING),
     ),
     unknown_when(
         "a report: DKMS could not build another module than NVIDIA's",

@@ -130,6 +130,11 @@ CASES = [
         report().set({"driver.smi_failure": "no-driver", "driver.smi_failure_text": "NVIDIA-SMI has failed"}),
         certainty="likely",
     ),
+    fails(
+        "a report: somebody says it in their own words",
+        report("linux").says("smi_no_driver", "nvidia-smi cannot communicate with the driver"),
+        certainty="likely",
+    ),
     skips("a report: the failure names its own cause", report().set({"driver.smi_failure": "mismatch"}), says="CD105"),
     unknown_when("a report without nvidia-smi", report("linux")),
     skips(

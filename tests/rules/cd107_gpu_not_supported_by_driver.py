@@ -107,5 +107,29 @@ CASES = [
         certainty="certain",
         severity="error",
     ),
+    fails(
+        "a report: the kernel log says that the driver does not know the card",
+        report().log("unsupported-gpu", "NVRM: ...", driver="535.54.03"),
+        says=["535.54.03", "newer or older"],
+        certainty="likely",
+        fix="install-driver",
+    ),
+    fails(
+        "a report: a Kepler card under a branch of today",
+        report().log("unsupported-gpu", "NVRM: ...", driver="550.144.03", device_id="11c0"),
+        says="R470 was the last branch",
+        certainty="certain",
+        fix="install-driver",
+    ),
+    fails(
+        "a report: a card that is newer than the branch",
+        report().log("unsupported-gpu", "NVRM: ...", driver="535.54.03", device_id="2b85"),
+        says="or newer",
+        certainty="certain",
+    ),
+    skips(
+        "a report: the module denies a card that its branch serves",
+        report().log("unsupported-gpu", "NVRM: ...", driver="550.144.03", device_id="2684"),
+    ),
     skips("a report about torch", report("linux")),
 ]

@@ -104,6 +104,11 @@ CASES = [
         report().log("init-failed", "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x26:0x56:1482)", "0000:01:00.0"),
         certainty="certain",
     ),
+    fails(
+        "a report: nvidia-smi has no handle of a card that the driver never had",
+        report().says("device_handle_unknown", "Unable to determine", gpu="0000:0B:00.0", reason="Not Found"),
+        certainty="likely",
+    ),
     fails("a report: a probe failed", report().log("init-failed", "nvidia: probe of 0000:01:00.0"), certainty="likely"),
     fails("a report: Xid 119", report().log("xid", "NVRM: Xid", number="119"), says="GSP", certainty="likely"),
     unknown_when("a report about torch", report("linux")),

@@ -50,6 +50,10 @@ CASES = [
         certainty="likely",
     ),
     fails("a report: a message", report().says("gpu_lost", "GPU is lost"), certainty="likely"),
+    unknown_when(
+        "a report: nvidia-smi has no handle, since the driver never had the card",
+        report("linux").says("device_handle_unknown", "Unable to determine", gpu="0000:0B:00.0", reason="Not Found"),
+    ),
     unknown_when("a report about torch", report("linux")),
     passes(
         "a report: a reset is due for the memory's sake",

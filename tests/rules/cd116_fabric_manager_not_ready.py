@@ -86,6 +86,16 @@ CASES = [
         certainty="certain",
         fix="restart-service",
     ),
+    skips(
+        "it fails where it has nothing to do: it found no switch",
+        REPORT.set(
+            {"symptom.fabric_manager_failed": {"text": "Failed"}, "symptom.nvswitch_absent": {"text": "Nothing"}}
+        ),
+    ),
+    skips(
+        "it fails beside a GeForce card",
+        linux().set({"examination.kind": "report", "symptom.fabric_manager_failed": {"text": "Failed"}}),
+    ),
     fails("a container cannot mend it", container().set(ERROR_802), certainty="possible", fix="manual"),
     skips("Windows", windows()),
     unknown_when("switches, and systemd does not answer", a100().unknown("driver.fabric_manager")),

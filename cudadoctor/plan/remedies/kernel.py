@@ -177,9 +177,12 @@ def build_module(context: Context, kernel: str = "") -> list[Draft]:
     other = elsewhere(context, "Build the kernel module")
     if other is not None:
         return other
+    unnamed = not kernel and context.facts.value("system.kernel_release") is None
+    if unnamed and context.facts.value("examination.kind") == "report":
+        return [_build_for_the_running_kernel()]
     release = validate.kernel(kernel) if kernel else context.kernel
     distribution = context.distribution
-    steps = header_steps(context)
+    steps = header_steps(context) if context.facts.value("system.kernel_release") is not None else []
     command = distribution.rebuild(release) if distribution is not None else ()
     version = context.facts.value("driver.library_version")
     built = [str(entry.get("version")) for entry in context.facts.value("kernel.dkms", []) if entry.get("version")]
@@ -231,6 +234,26 @@ def build_module(context: Context, kernel: str = "") -> list[Draft]:
     load = load_module(context, "nvidia")[0]
     steps.append(load.with_effect(effect))
     return steps
+
+
+def _build_for_the_running_kernel() -> Draft:
+    """A text does not always name the kernel."""
+    text = (
+        "Install the headers of the running kernel (`uname -r` names it), and build again: `sudo dkms autoinstall` "
+        "where DKMS builds the module, `sudo akmods --force` on Fedora. The log names what fails "
+        "(/var/lib/dkms/nvidia/*/build/make.log): a compiler's error there means that this driver is too old for the "
+        "kernel, so take a newer one, or boot the kernel that was used before."
+    )
+    effect = {f"symptom.{name}": None for name in ("module_build_failed", "module_not_found", "module_wrong_kernel")}
+    return draft(
+        DRIVER,
+        "build-module",
+        "Build the nvidia module for the running kernel",
+        "kernel",
+        needs=("root", "network"),
+        instructions=text,
+        effect={**effect, "driver.module_loaded": True},
+    )
 
 
 def enroll_mok(context: Context) -> list[Draft]:
