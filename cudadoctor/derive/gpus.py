@@ -167,6 +167,8 @@ def _speaks_of_nvidia(case: Case) -> bool:
     """Whether a report shows anything of a driver of NVIDIA's."""
     if case.facts.under("driver") or case.fact("torch.cuda").is_known or case.fact("system.wsl").is_known:
         return True
+    if "+cu" in str(case.value("torch.version") or "") or case.fact("toolkit.nvcc_on_path_version").is_known:
+        return True
     return bool(case.value("torch.cuda_available", False))
 
 

@@ -20,13 +20,13 @@ from __future__ import annotations
 from cudadoctor.derive.gpus import NONE, presence
 from cudadoctor.derive.surroundings import in_wsl
 from cudadoctor.matrix import numbers
-from cudadoctor.rules.api import ENVIRONMENT, ERROR, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ENVIRONMENT, ERROR, INFO, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD315",
     name="tensorflow-no-gpu-on-windows",
     title="This TensorFlow uses no GPU on Windows",
-    # A warning, as TensorFlow may be there for the CPU; who shows it in a report asks for the GPU.
+    # A warning, as TensorFlow may be there for the CPU; in a report, who asks TensorFlow for its GPUs wants one.
     severity=WARNING,
     blame=ENVIRONMENT,
     precedence=29,
@@ -35,6 +35,7 @@ RULE = Rule(
 # tensorflow is an empty shell around tensorflow-intel on Windows; its GPU build had a name of its own for some years.
 _NAMES = ("tensorflow", "tensorflow-intel", "tensorflow-gpu", "tf-nightly")
 _SAYS_SO = "symptom.tensorflow_cpu_on_windows"
+_ASKED_FOR = "symptom.tensorflow_sees_no_gpu"
 
 
 def judge(case: Case) -> Outcome:
@@ -61,19 +62,21 @@ def judge(case: Case) -> Outcome:
             return case.passed(f"TensorFlow {version} has GPU support on Windows", (str(fact),))
     if case.derived(presence).state == NONE:
         return case.skipped(f"{shown} runs on the CPU, which suits a machine without an NVIDIA GPU")
-    reported = said or case.value("examination.kind") == "report"
-    evidence = [*([fact, "system.os"] if fact else []), *([_SAYS_SO] if said else [])]
+    asked = case.fact(_ASKED_FOR).is_known
+    reported = case.value("examination.kind") == "report"
+    evidence = [*([fact, "system.os"] if fact else []), *([_SAYS_SO] if said else []), *([_ASKED_FOR] if asked else [])]
     return case.failed(
         f"{shown} uses no GPU on Windows itself: {last or 'an older release'} was the last one that did",
         evidence,
-        severity=ERROR if reported else None,
+        # Many a report about TensorFlow is about something else than its GPU.
+        severity=ERROR if said or asked else INFO if reported else None,
         data={"tensorflow": version, "last": last},
         fixes=(
             Remedy(
                 "use-wsl",
                 {
                     "requirement": "tensorflow[and-cuda]",
-                    "effect": {**({fact: None} if fact else {}), _SAYS_SO: None},
+                    "effect": {**({fact: None} if fact else {}), _SAYS_SO: None, _ASKED_FOR: None},
                 },
             ),
         ),

@@ -22,7 +22,7 @@ from typing import Optional
 from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.model.pattern import pattern
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD401",
@@ -44,6 +44,10 @@ def judge(case: Case) -> Outcome:
     if version.is_absent:
         return case.skipped("no Python environment to install into")
     said = next((name for name in _PIP_SAYS if _of_torch(case, name)), None)
+    if not version.is_known and said is not None and case.value("python.bits") != 32:
+        told = _by_what_pip_saw(case, platform or "linux-x86_64")
+        if told is not None:
+            return told
     if version.is_known and platform is None and said is not None:
         platform = "linux-x86_64"  # pip asked for torch: the Pythons are nearly the same everywhere
     if not version.is_known or platform is None:
@@ -77,6 +81,48 @@ def judge(case: Case) -> Outcome:
 
 _PIP_SAYS = ("symptom.no_matching_wheel", "symptom.version_not_on_index", "symptom.wheel_not_supported")
 _RELEASE = pattern(r"torch\s*==\s*([0-9]+(?:\.[0-9]+){1,2})")
+
+
+def _by_what_pip_saw(case: Case, platform: str) -> Optional[Outcome]:
+    """Of a Python that the text does not tell: pip lists the releases that have a wheel for it."""
+    others = case.value("symptom.version_not_on_index", {})
+    requirement = str(others.get("requirement") or "")
+    listed = [word for word in str(others.get("versions") or "").replace(",", " ").split() if numbers(word)]
+    asked = _RELEASE.match(requirement)
+    if listed and all(word.startswith("0.1.2") for word in listed):
+        # Two source packages of 2017 are all that fits any Python.
+        return _failed(
+            case,
+            "pip finds no wheel of torch for this Python: it is too new, too old, or a 32-bit build",
+            (),
+            ("symptom.version_not_on_index",),
+            LIKELY,
+        )
+    # On an index of PyTorch's the list begins with the first release of that CUDA variant.
+    if listed and asked is not None and not any("+" in word for word in listed):
+        oldest = min((numbers(word) or () for word in listed), default=())
+        wanted = numbers(asked.group(1)) or oldest
+        # Of long-term releases (1.8.2) the first of their minor tells.
+        releases = [r for r in case.matrix.torch_releases() if (numbers(r.version) or ())[:2] == wanted[:2]]
+        if wanted < oldest and releases:
+            has = {tag for r in releases for b in r.builds(platform) for tag in b.pythons if not tag.endswith("t")}
+            return _failed(
+                case,
+                f"pip finds torch from {listed[0]} on for this Python: torch {asked.group(1)} is older than it",
+                tuple(sorted(has, key=lambda tag: numbers(tag) or ())),
+                ("symptom.version_not_on_index",),
+                LIKELY,
+            )
+    nothing = str(case.value("symptom.no_matching_wheel", {}).get("text")) + str(others.get("text"))
+    if "from versions: none" in nothing and not case.fact("install.index_url").is_known:
+        return _failed(
+            case,
+            "pip finds no torch at all for this Python: it is too new, too old, or a 32-bit build",
+            (),
+            ("symptom.no_matching_wheel",),
+            POSSIBLE,
+        )
+    return None
 
 
 def _of_torch(case: Case, name: str) -> bool:

@@ -165,6 +165,8 @@ def _no_such_release(case: Case) -> Optional[Outcome]:
         tags = [tag for _, url in _urls(case) if (tag := cuda_tag_of_url(url))]
         tag = match.group(3) or (tags[0] if len(tags) == 1 else None)
         fact = next((fact for fact, url in _urls(case) if cuda_tag_of_url(url) == tag), name)
+        if release is None and tag is None and _never_was(case, match.group(2)):
+            return _failed(case, f"there is no torch {match.group(2)}", (name,), LIKELY, ERROR)
         if release is None or tag is None or tag.startswith(("rocm", "xpu")):
             continue
         variant = release.variant(tag)
@@ -190,6 +192,13 @@ def _no_such_release(case: Case) -> Optional[Outcome]:
             ERROR,
         )
     return None
+
+
+def _never_was(case: Case, version: str) -> bool:
+    """Whether newer minors of torch than this one are known, and this one is not."""
+    have = numbers(version) or ()
+    minors = {(numbers(release.version) or ())[:2] for release in case.matrix.torch_releases()}
+    return len(have) > 1 and min(minors) < have[:2] < max(minors) and have[:2] not in minors
 
 
 def _is_for(name: str, release: TorchRelease, platform: Optional[str]) -> bool:

@@ -270,6 +270,15 @@ def test_gpus_of_cuda_are_matched_by_name() -> None:
         ("GPU: yes", "gpus", []),
         ("CUDA: 12.4", "torch.cuda", UNKNOWN),
         ("torch 2.1.0 fails, too", "torch.version", UNKNOWN),
+        ("### TensorFlow version\n\n2.18.0", "package.tensorflow.version", "2.18.0"),
+        (
+            "- TensorFlow version (use command below): v2.11.0-rc2-15-g0123456 2.11.0",
+            "package.tensorflow.version",
+            "2.11.0",
+        ),
+        ("### OS platform and distribution\n\nWindows 11 24H2", "system.os", "windows"),
+        ("### Python version\n\n### GPU model\n\nRTX 3060", "python.version", UNKNOWN),
+        ("### GPU model\n\nRTX 3090", "gpus", [(0, "NVIDIA GeForce RTX 3090", None, 0)]),
     ],
 )
 def test_what_a_person_typed(line: str, name: str, value: object) -> None:

@@ -98,6 +98,18 @@ LISTS: dict[str, tuple[str, dict[str, Any]]] = {
         "                             __linux=5.4.0=0\n                  platform : linux-64\n",
         {"conda.virtual_cuda": ABSENT, "system.glibc": "2.31", "system.arch": "x86_64"},
     ),
+    "conda's plan": (
+        "    package                    |            build\n    ---------------------------|-----------------\n"
+        "    pytorch-2.1.2              |     py3.10_cpu_0       133.8 MB  pytorch\n"
+        "    pytorch-mutex-1.0          |              cpu           3 KB  pytorch\n",
+        {"torch.version": "2.1.2", "torch.cuda": ABSENT, "torch.origin": "conda"},
+    ),
+    "conda's plan, what it links": (
+        "The following NEW packages will be INSTALLED:\n\n"
+        "  blas               pkgs/main/win-64::blas-1.0-mkl\n"
+        "  pytorch            pytorch/win-64::pytorch-2.1.2-py3.10_cuda12.1_cudnn8_0\n",
+        {"torch.version": "2.1.2", "torch.cuda": "12.1", "system.os": "windows"},
+    ),
     "uv has put it there": (
         "Installed 10 packages in 34ms\n + numpy==2.2.3\n + onnxruntime==1.20.1\n + onnxruntime-gpu==1.20.1\n",
         {"package.onnxruntime.version": "1.20.1", "package.onnxruntime-gpu.version": "1.20.1"},

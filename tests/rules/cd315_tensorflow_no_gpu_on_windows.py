@@ -12,6 +12,7 @@ WARNED = {
         "text": "WARNING:tensorflow:TensorFlow GPU support is not available on native Windows for TensorFlow >= 2.11."
     }
 }
+ASKED = {"symptom.tensorflow_sees_no_gpu": {"text": "tf.config.list_physical_devices('GPU') gives []"}}
 
 CASES = [
     passes("the last one that used a GPU there", windows().package("tensorflow", "2.10.1"), says="has GPU support"),
@@ -30,10 +31,18 @@ CASES = [
         "somebody asks about it",
         windows()
         .package("tensorflow", "2.17.0")
-        .set(IN_REPORT)
-        .only("package.tensorflow.version", "system.os", "examination.kind"),
+        .set({**IN_REPORT, **ASKED})
+        .only("package.tensorflow.version", "system.os", "examination.kind", *ASKED),
         severity="error",
         certainty="certain",
+    ),
+    fails(
+        "a report that may be about something else",
+        windows()
+        .package("tensorflow", "2.17.0")
+        .set(IN_REPORT)
+        .only("package.tensorflow.version", "system.os", "examination.kind"),
+        severity="info",
     ),
     fails("TensorFlow says so itself", windows().set(WARNED).only(*WARNED), says="this TensorFlow", severity="error"),
     skips("in WSL it has one", wsl().package("tensorflow", "2.17.0"), says="inside WSL"),

@@ -14,6 +14,13 @@ def free_threaded(version: str, machine: Machine = FRESH) -> Machine:
     return machine.python(version).set({"python.free_threaded": True})
 
 
+def pip_said(symptom: str, requirement: str, **more: str) -> Machine:
+    """A report with pip's error and nothing else."""
+    shown = more.get("versions", "none")
+    said = {"text": f"requirement {requirement} (from versions: {shown})", "requirement": requirement, **more}
+    return linux().only("examination.kind").set({"examination.kind": "report", f"symptom.{symptom}": said})
+
+
 CASES = [
     passes("torch is there", linux()),
     passes("torch is there, for a Python that the matrix does not know", linux().python("3.19.0")),
@@ -84,5 +91,34 @@ CASES = [
         ),
         says="torch 2.2.2 has no wheel for Python 3.13",
         certainty="certain",
+    ),
+    fails(
+        "pip's list begins after the release that is asked for",
+        pip_said("version_not_on_index", "torch==1.10.0", versions="1.13.0, 1.13.1, 2.0.0"),
+        says="pip finds torch from 1.13.0 on for this Python: torch 1.10.0 is older",
+        certainty="likely",
+        fix="use-python",
+    ),
+    fails(
+        "a long-term release, of a minor that is known",
+        pip_said("version_not_on_index", "torch==1.8.2+cu111", versions="2.0.0, 2.0.1"),
+        says="torch 1.8.2 is older",
+    ),
+    fails(
+        "nothing but the source packages of 2017",
+        pip_said("version_not_on_index", "torch>=1.9", versions="0.1.2, 0.1.2.post1, 0.1.2.post2"),
+        says="pip finds no wheel of torch for this Python",
+        certainty="likely",
+    ),
+    fails(
+        "no versions at all", pip_said("no_matching_wheel", "torch"), says="finds no torch at all", certainty="possible"
+    ),
+    unknown_when(
+        "no versions on an index that is named",
+        pip_said("no_matching_wheel", "torch").set({"install.index_url": "https://download.pytorch.org/whl/cu999"}),
+    ),
+    unknown_when(
+        "the list of a CUDA variant's index begins with that variant",
+        pip_said("version_not_on_index", "torch==1.10.0", versions="2.1.0+cu121, 2.1.1+cu121"),
     ),
 ]

@@ -101,4 +101,10 @@ CASES = [
     skips("a report without an index", linux().only("torch.version").set({"examination.kind": "report"})),
     unknown_when("pip found nothing, and no index is shown", reported(linux(), no_matching_wheel="torch")),
     unknown_when("settings that could not be read", linux().unknown("pip.index_url")),
+    fails(
+        "a minor that never was",
+        reported(linux(), version_not_on_index="torch==1.15.0"),
+        says="there is no torch 1.15.0",
+        certainty="likely",
+    ),
 ]

@@ -124,4 +124,8 @@ CASES = [
         .says("apple_machine_named", "it works on my MacBook Pro")
         .says("no_driver_found", "Found no NVIDIA driver on your system"),
     ),
+    unknown_when(
+        "a graphics unit of Intel's beside a torch with CUDA",
+        report().says("other_gpu_named", "GPU 2: Intel UHD Graphics").set({"torch.version": "2.9.1+cu130"}),
+    ),
 ]

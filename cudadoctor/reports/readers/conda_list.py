@@ -53,7 +53,9 @@ _PREFIX = re.compile(r'packages in environment(?: at|:)?:? "?([^"\s][^"]{0,300}?
 _HEAD = re.compile(r"\s*#? ?Name\s+Version\s+Build(?:\s+Channel)?\s*$")
 _RULE = re.compile(r"\s*(?:#|\u2500{5,}|-{5,})?\s*$")
 _BUILD = r"(?:[A-Za-z0-9][\w.]{0,80}_\d{1,8}|py\d{1,3}[\w.]*|pypi_\d|mkl|cuda|cpu|main|openblas|\d{1,4}_\w+|\d{1,8})"
-_ROW = pattern(rf"\s*([a-z0-9_][\w.-]{{0,80}})\s+({VERSION})\s+({_BUILD})(?:\s+([\w./:-]{{1,80}}))?$")
+_ROW = pattern(
+    rf"\s*([a-z0-9_][\w.-]{{0,80}})\s+({VERSION})\s+({_BUILD})(?:\s+\[\w{{1,20}}\])?(?:\s+([\w./:-]{{1,80}}))?$"
+)
 _EXPORTED = re.compile(rf"\s*- (?:([\w./-]{{1,60}})::)?([a-z0-9_][\w.-]{{0,80}})=({VERSION})=({_BUILD})$")
 _EXPORTED_BY_PIP = re.compile(rf"\s+- ([A-Za-z0-9][\w.-]{{0,80}})==({VERSION})$")
 _CHANNELS = re.compile(r"(?:conda-forge|pytorch|nvidia|pypi|defaults|anaconda|main|pkgs/\w+|huggingface|xformers)$")

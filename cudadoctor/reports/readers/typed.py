@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Optional
 
 from cudadoctor.matrix import Matrix
 from cudadoctor.parse.versions import is_driver_version
 from cudadoctor.reports.blocks import TYPED, Block, Claim
 from cudadoctor.reports.gpus import cuda_gpu
-from cudadoctor.reports.readers._said import torch_claims
+from cudadoctor.reports.readers._said import package_claims, torch_claims
 from cudadoctor.reports.text import Text
 
 TRIGGERS = (
@@ -43,6 +44,11 @@ TRIGGERS = (
     "python:",
     "python**",
     "python version",
+    "tensorflow version",
+    "os platform",
+    "# python",
+    "# os",
+    "# gpu",
 )
 
 _MOST = 400
@@ -51,12 +57,21 @@ _MOST_FIELDS = 20
 _FIELD = re.compile(
     r"\s*(?:[-*+\u2022]\s+|\d[.)]\s+|\|\s*)?(?:\[[ xX]\]\s*)?[*_`]{0,3}(?P<key>"
     r"(?:py)?torch(?: version)?|(?:nvidia )?(?:gpu )?driver(?: version)?|gpus?(?: model| name| type)?|graphics card|"
-    r"os(?: version| platform)?|operating system|python(?: version)?"
+    r"os(?: version| platform(?: and distribution)?)?|operating system(?: version)?|python(?: version)?|"
+    r"tensorflow version(?: \([^()\n]{1,40}\))?"
     r")[*_`]{0,3}\s{0,20}(?P<mark>[:=|]|\s)[*_`\s]{0,6}(?P<value>\S[^\n]{0,120})$",
+    re.IGNORECASE,
+)
+# A form of an issue has the question as a heading, and the answer in a paragraph below it.
+_HEADING = re.compile(
+    r"\s*#{1,6}\s+[*_]{0,3}(?P<key>(?:py)?torch version|tensorflow version|python(?: version)?|operating system|"
+    r"os(?: version| platform and distribution)?|gpu(?: model| name| type)?(?: and memory)?|(?:nvidia )?driver version)"
+    r"[*_:]{0,4}$",
     re.IGNORECASE,
 )
 _TORCH = re.compile(r"v?(\d\.\d{1,2}\.\d{1,2}(?:\+(?:cu\d{2,3}|cpu|rocm[\d.]+))?)(?=[\s,;)*`]|$)")
 _PYTHON = re.compile(r"v?(3\.\d{1,2}(?:\.\d{1,2})?)(?=[\s,;)*`]|$)")
+_TENSORFLOW = re.compile(r"(?:\S*\s)?(?:tf ?|v)?(\d\.\d{1,2}(?:\.\d{1,2})?)$", re.IGNORECASE)
 _DRIVER = re.compile(r"v?(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?=[\s,;)*`]|$)")
 _COUNT = re.compile(r"(\d{1,2})\s?[x\u00d7*]\s?|(.{3,60}?)\s?[x\u00d7*]\s?(\d{1,2})$", re.IGNORECASE)
 # To look a name up that is none takes a tenth of a second.
@@ -74,16 +89,28 @@ _SYSTEMS = (
 
 
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
-    seen: set[str] = set()
+    seen: set[tuple[str, str, str]] = set()
     for hit in hits[:_MOST]:
-        match = _FIELD.match(text[hit])
-        if match is None or match.group(0) in seen or len(seen) >= _MOST_FIELDS:
+        found = _field(text, hit)
+        if found is None or found[:3] in seen or len(seen) >= _MOST_FIELDS:
             continue
-        seen.add(match.group(0))
-        key = match.group("key").lower()
-        claims = tuple(_claims(key, match.group("mark"), match.group("value").strip(" |*_`"), hit, matrix))
+        seen.add(found[:3])
+        key, mark, value, line = found
+        claims = tuple(_claims(key, mark, value.strip(" |*_`"), line, matrix))
         if claims:
-            yield Block("description", hit, hit, claims, TYPED)
+            yield Block("description", hit, line, claims, TYPED)
+
+
+def _field(text: Text, hit: int) -> Optional[tuple[str, str, str, int]]:
+    """The field's name, what stands between it and its value, the value, and the value's line."""
+    heading = _HEADING.match(text[hit])
+    if heading is not None:
+        for index, line in text.lines(hit + 1, hit + 3):
+            if line.strip():
+                return None if line.startswith("#") else (heading.group("key").lower(), ":", line[:120], index)
+        return None
+    match = _FIELD.match(text[hit])
+    return (match.group("key").lower(), match.group("mark"), match.group("value"), hit) if match is not None else None
 
 
 def _claims(key: str, mark: str, value: str, line: int, matrix: Matrix) -> Iterator[Claim]:
@@ -94,6 +121,10 @@ def _claims(key: str, mark: str, value: str, line: int, matrix: Matrix) -> Itera
             yield from torch_claims(torch.group(1), line)
     elif mark not in ":=|":
         return
+    elif "tensorflow" in key:
+        tensorflow = _TENSORFLOW.match(value)
+        if tensorflow:
+            yield from package_claims("tensorflow", tensorflow.group(1), line)
     elif "driver" in key:
         driver = _DRIVER.match(value)
         if driver and is_driver_version(driver.group(1)):
