@@ -75,6 +75,8 @@ CASES = [
         .says("mok_screen_missing", "the enrollment window doesn't show up"),
         certainty="certain",
         fix="manual",
+    ),
+    fails(
         "a report: somebody says so",
         report().says("module_key_rejected", "the nvidia module key is rejected"),
         certainty="likely",
