@@ -177,15 +177,24 @@ def _build(
             row = known_release.build(variant, platform)
         elif known_release is not None and in_report(case):
             row = _row_of_any(known_release, variant)
-    sass, ptx, shown = _targets(case, kind, row, origin == "conda")
-    disputed = row.disputed if row is not None and shown == "torch.version" else ()
+    listed = row
+    if kind == CUDA and release and variant is None and not is_own and in_report(case) and not on_jetson(case):
+        known_release = case.matrix.torch_release(release)
+        listed = _row_of_any(known_release, None, platform) if known_release is not None else None
+    sass, ptx, shown = _targets(case, kind, listed, origin == "conda")
+    disputed = listed.disputed if listed is not None and shown == "torch.version" else ()
     return TorchBuild(kind, version, release, cuda, variant, sass, ptx, shown, row, origin == "conda", is_own, disputed)
 
 
-def _row_of_any(release: TorchRelease, variant: str) -> Optional[Build]:
-    """The build where a report does not tell the platform: x86_64's. Of what only Linux's or only Windows' has code for
-    nothing is said."""
-    rows = [row for row in (release.build(variant, f"{name}-x86_64") for name in ("linux", "windows")) if row]
+def _row_of_any(release: TorchRelease, variant: Optional[str], platform: Optional[str] = None) -> Optional[Build]:
+    """The build where a report does not tell the platform (then x86_64's), or the variant (then that of any CUDA). Of
+    what only some of them have code for nothing is said."""
+    rows = [
+        row
+        for name in ((platform,) if platform else ("linux-x86_64", "windows-x86_64"))
+        for row in release.builds(name)
+        if row.cuda is not None and variant in (None, row.variant)
+    ]
     if not rows or any(row.archs_guessed for row in rows):
         return None
     everywhere = set(rows[0].sass).intersection(*(row.sass for row in rows))

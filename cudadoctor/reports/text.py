@@ -94,7 +94,7 @@ def _unrolled(whole: str) -> tuple[str, Optional[list[int]]]:
 PLAIN = {0xA0: " ", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
 # Colours whose escape character a web form has dropped. A list index such as [0] is none: it has no m behind it.
 _LOST_ESCAPE = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3})*)?m(?![\w\]])|\[(?:0|1|4|7|3\d|9\d)(?:;\d{1,3})*m")
-_TAG = re.compile(r"</?(?:details|summary|pre|code|p|div|span|b|i|em|strong|table|tbody|tr|td|br)\b[^<>]{0,200}>", re.I)
+_TAG = re.compile(r"</?(?:details|summary|pre|code|p|div|span|b|i|em|strong|table|tbody|tr|td|br|ul|ol|li)\b[^<>]{0,200}>", re.I)
 _QUOTE = re.compile(r"(?:>(?!>>)[ \t]?)+(?!>)")
 _DIFF = re.compile(r"[+](?=\||\+[-=]{3})")
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"

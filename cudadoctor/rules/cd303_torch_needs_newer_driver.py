@@ -41,6 +41,7 @@ RULE = Rule(
 
 
 _TOO_OLD = "symptom.driver_too_old"
+_WORKS = "torch.cuda_available"
 
 
 def judge(case: Case) -> Outcome:
@@ -52,12 +53,14 @@ def judge(case: Case) -> Outcome:
     if build.kind not in (CUDA, UNCLEAR):
         return case.skipped("no torch built with CUDA")
     driver = case.derived(version)
+    works = case.derived(cuda_works)
+    if build.cuda is None and works:
+        return case.passed("torch finds a GPU: its driver serves the CUDA that it was built with", (_WORKS,))
     if build.cuda is None:
         return _by_its_words(case) or case.undecided("cannot tell which CUDA torch was built with", ("torch.cuda",))
-    works = case.derived(cuda_works)
     if not driver.is_known and works:
         major = build.cuda.partition(".")[0]
-        return case.passed(f"torch finds a GPU: its driver serves CUDA {major}.x", ("torch.cuda_available",))
+        return case.passed(f"torch finds a GPU: its driver serves CUDA {major}.x", (_WORKS,))
     if not driver.is_known:
         reason = driver.reason or "no source tells it"
         return _by_its_words(case) or case.undecided(
@@ -77,7 +80,7 @@ def judge(case: Case) -> Outcome:
         # An image of NVIDIA's brings a libcuda for it, which a pasted text seldom shows.
         return case.passed(
             f"torch finds a GPU: a libcuda of its own serves CUDA {major}.x on driver {driver.get()}",
-            (*evidence, "torch.cuda_available"),
+            (*evidence, _WORKS),
         )
     if verdict.answer == "no":
         return case.failed(

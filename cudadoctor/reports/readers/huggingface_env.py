@@ -1,4 +1,5 @@
-"""`transformers env` (transformers-cli env), `accelerate env` and `diffusers-cli env`: bullets about one environment.
+"""`transformers env` (transformers-cli env), `accelerate env`, `diffusers-cli env`, `trl env` and `lerobot-info`:
+bullets about one environment.
 
     - `transformers` version: 4.44.2
     - Platform: Linux-6.5.0-41-generic-x86_64-with-glibc2.35
@@ -7,6 +8,8 @@
     - PyTorch version (accelerator?): 2.13.0+cu130 (CUDA)   transformers 5; (NA): none
     - PyTorch accelerator: CUDA                             accelerate 1.15
     - GPU type: NVIDIA GeForce RTX 4090                     what torch calls its first device
+    - CUDA device(s): NVIDIA A100, NVIDIA A100              trl, which names what torch sees
+    - Cuda version: 12.6                                    lerobot: what torch was built with
     - Accelerator: NVIDIA GeForce RTX 5090, 32607 MiB       diffusers, by nvidia-smi; further GPUs on lines of their own
 
 "not installed" is said of a torch that the program does not accept, too (a release that it holds for too old), so it
@@ -25,6 +28,7 @@ from cudadoctor.reports.blocks import REPORT, Block, Claim
 from cudadoctor.reports.gpus import cuda_gpu
 from cudadoctor.reports.readers._said import (
     available_claims,
+    cuda_number,
     package_claims,
     platform_claims,
     python_claims,
@@ -38,6 +42,8 @@ TRIGGERS = (
     "diffusers version:",
     "transformers version:",
     "pytorch version (",
+    "trl version:",
+    "lerobot version:",
 )
 
 _LONGEST = 40
@@ -48,6 +54,7 @@ _TORCH = re.compile(r"([\w.+]{1,60})(?: \(([\w ]{1,20})\))?")
 _GPU = re.compile(
     r"\s*(?:- Accelerator: )?((?:NVIDIA|Tesla|GeForce|Quadro|GRID) [^,|]{1,80}), (\d{3,7}) MiB(?: VRAM)?\s*$"
 )
+_DEVICE = re.compile(r"(?:NVIDIA|Tesla|GeForce|Quadro|GRID|A100|H100)\b.{0,82}")
 _PACKAGES = {
     "`transformers` version": "transformers",
     "transformers version": "transformers",
@@ -57,6 +64,10 @@ _PACKAGES = {
     "\U0001f917 diffusers version": "diffusers",
     "diffusers version": "diffusers",
     "deepspeed version": "deepspeed",
+    "trl version": "trl",
+    "vllm version": "vllm",
+    "lerobot version": "lerobot",
+    "huggingface hub version": "huggingface-hub",
     "numpy version": "numpy",
     "peft version": "peft",
     "bitsandbytes version": "bitsandbytes",
@@ -127,6 +138,12 @@ _OTHERS = (
     "running on a notebook?",
     "flax version (cpu?/gpu?/tpu?)",
     "gpu type",
+    "gpu model",
+    "cuda device(s)",
+    "cuda version",
+    "is pytorch built with cuda support?",
+    "datasets version",
+    "ffmpeg version",
     "npu type",
     "system ram",
     "accelerator",
@@ -156,9 +173,18 @@ def _claims(key: str, value: str, line: int) -> Iterator[Claim]:
     elif key == "pytorch accelerator":
         # Another accelerator's name stands there only where CUDA was not available.
         yield Claim("torch.cuda_available", value == "CUDA", line)
-    elif key == "gpu type":
+    elif key == "cuda device(s)":
+        devices = [name.strip() for name in value.split(",")]
+        if all(_DEVICE.fullmatch(name) for name in devices) and len(devices) <= 64:
+            yield Claim("smi.gpus", [cuda_gpu(index, name) for index, name in enumerate(devices)], line)
+            yield Claim("torch.cuda_available", True, line)
+    elif key == "cuda version":
+        number = cuda_number(value)
+        if number:
+            yield Claim("torch.cuda", number, line)
+    elif key in ("gpu type", "gpu model"):
         name = value.strip()
-        if re.match(r"(?:NVIDIA|Tesla|GeForce|Quadro|GRID|A100|H100)\b", name) and len(name) < 90:
+        if _DEVICE.fullmatch(name):
             yield Claim("smi.gpus", [cuda_gpu(0, name)], line)
     elif key == "system ram":
         match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?) GB", value)

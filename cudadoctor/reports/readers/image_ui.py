@@ -11,6 +11,10 @@
     Python 3.10.6 (tags/v3.10.6:9c7b4bd, ...) [MSC v.1932 64 bit (AMD64)]
     Launching Web UI with arguments: --xformers --medvram
 
+    ## Devices                                                          ComfyUI's report of an error
+    - **Name:** cuda:0 NVIDIA GeForce RTX 4090 : cudaMallocAsync
+      - **VRAM Total:** 25756696576                                     bytes
+
 The arguments may hold a password, and no fact is made of them.
 """
 
@@ -32,6 +36,7 @@ TRIGGERS = (
     "device: cuda:",
     'venv "',
     "launching web ui with",
+    "**name:** cuda:",
 )
 
 _LONGEST = 60
@@ -40,6 +45,8 @@ _VRAM = re.compile(_LEVEL + r"Total VRAM (\d{2,7}) MB, total RAM (\d{2,8}) MB")
 _TORCH = re.compile(_LEVEL + r"py[tT]orch version: (\S+)")
 _XFORMERS = re.compile(_LEVEL + r"xformers version: (\S+)")
 _DEVICE = re.compile(_LEVEL + r"Device: (cuda:(\d{1,2}) (.{2,90}?)|cpu|mps)(?: : (?:cudaMallocAsync|native|\S+))?\s*$")
+_LISTED = re.compile(r"\s*[-*] \*\*Name:\*\* cuda:(\d{1,2}) (.{2,90}?)(?: : (?:cudaMallocAsync|native|\S+))?\s*$")
+_LISTED_VRAM = re.compile(r"\s*[-*] \*\*VRAM Total:\*\* (\d{8,13})\s*$")
 _PYTHON = re.compile(r"\s*(?:\*\* )?Python(?: version:)? (\d\.\d{1,2}\.\d{1,2} \(.*)$")
 _EXECUTABLE = re.compile(r'\s*(?:\*\* Python executable: (\S.{0,300})|venv "([^"]{1,300})")\s*$')
 _PLATFORM = re.compile(r"\s*\*\* Platform: (Windows|Linux|Darwin)\s*$")
@@ -50,6 +57,10 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
     for hit in hits:
         if hit <= end:
+            continue
+        listed = _LISTED.match(text[hit])
+        if listed:
+            yield _device(text, hit, listed)
             continue
         if not (_VRAM.match(text[hit]) or _OTHER.match(text[hit]) or any(_claims(text[hit], hit, 0))):
             continue
@@ -73,6 +84,19 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         end = last
         if len(claims) > 1 or any(claim.fact == "smi.gpus" for claim in claims):
             yield Block("start of an image UI", first, last, tuple(claims), REPORT)
+
+
+def _device(text: Text, hit: int, listed: re.Match[str]) -> Block:
+    memory, last = 0, hit
+    for index, line in text.lines(hit + 1, hit + 3):
+        total = _LISTED_VRAM.match(line)
+        if total:
+            memory, last = int(total.group(1)) >> 20, index
+    name = listed.group(2)
+    claims = [Claim("torch.cuda_available", True, hit)]
+    if not name.startswith(("AMD", "Radeon")):
+        claims.append(Claim("smi.gpus", [cuda_gpu(int(listed.group(1)), name, None, memory)], hit))
+    return Block("ComfyUI's devices", hit, last, tuple(claims), REPORT)
 
 
 def _claims(line: str, index: int, memory: int) -> Iterator[Claim]:

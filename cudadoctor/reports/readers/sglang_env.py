@@ -1,4 +1,4 @@
-"""`python -m sglang.check_env`:
+"""`python -m sglang.check_env`, and OpenMMLab's collect_env (mmcv, mmengine), which has the same lines:
 
     Python: 3.12.3 (main, ...) [GCC 13.3.0]
     CUDA available: True
@@ -12,6 +12,10 @@
     vllm: Module Not Found
     ulimit soft: 1048576
 
+    sys.platform: linux                                   OpenMMLab
+    {'CUDA available': True,
+    PyTorch compiling details: PyTorch built with:
+
 GPUs are numbered as torch numbers them. "Module Not Found" is said of what cannot be imported, whatever the reason.
 """
 
@@ -19,19 +23,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Optional
 
 from cudadoctor.matrix import Matrix
 from cudadoctor.parse.versions import is_driver_version
 from cudadoctor.reports.blocks import REPORT, Block, Claim
 from cudadoctor.reports.gpus import cuda_gpu
 from cudadoctor.reports.readers._said import available_claims, package_claims, python_claims, torch_claims
+from cudadoctor.reports.readers._torch_config import config_claims
 from cudadoctor.reports.readers._variables import variable_claims
 from cudadoctor.reports.text import Text
 
-TRIGGERS = ("cuda available:",)
+TRIGGERS = ("cuda available:", "cuda available':")
 
 _LONGEST = 90
-_LINE = re.compile(r"\s*([A-Za-z][\w ,.-]{0,60}?):[ \t]+(\S.*)$")
+_QUOTED = re.compile(r"\s*\{?'([A-Za-z][\w ,.-]{0,60})':\s+(?:'([^']{1,300})'|([^,{}]{1,60}))[,}]*\s*$")
+_LINE = re.compile(r"[\s`*]*([A-Za-z][\w ,.-]{0,60}?):[ \t]+(\S.*)$")
 _GPUS = re.compile(r"GPU (\d{1,3}(?:,\d{1,3}){0,63})( Compute Capability)?")
 _ITS_OWN = ("cuda driver version", "sglang", "pytorch", "sgl_kernel", "nvcc")
 
@@ -39,21 +46,26 @@ _ITS_OWN = ("cuda driver version", "sglang", "pytorch", "sgl_kernel", "nvcc")
 def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     end = -1
     for hit in hits:
-        if hit <= end or not re.match(r"\s*CUDA available: (?:True|False)", text[hit]):
+        if hit <= end or _field(text[hit]) not in (("CUDA available", "True"), ("CUDA available", "False")):
             continue
-        first = hit - 1 if hit and text[hit - 1].lstrip().startswith("Python: ") else hit
+        first = hit
+        while first > hit - 3 and first > 0 and (_field(text[first - 1]) or ("",))[0] in ("Python", "sys.platform"):
+            first -= 1
         claims: list[Claim] = []
         names: dict[int, str] = {}
         capabilities: dict[int, str] = {}
         keys: set[str] = set()
         last = hit
         for index, line in text.lines(first, first + _LONGEST):
-            match = _LINE.match(line)
             if index > last + 30:
                 break
-            if not match:
+            field = _field(line)
+            if field is None:
+                config = list(config_claims(line, index))
+                claims += config
+                last = index if config else last
                 continue
-            key, value = match.group(1), match.group(2).strip()
+            key, value = field
             gpus = _GPUS.fullmatch(key)
             if key.lower() in keys:
                 break
@@ -74,7 +86,16 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             claims.append(Claim("smi.gpus", [cuda_gpu(n, name, capabilities.get(n)) for n, name in names.items()], hit))
         end = last
         driver = next((claim.value for claim in claims if claim.fact == "driver.smi_version"), None)
-        yield Block("sglang check_env", first, last, tuple(claims), REPORT, driver)
+        kind = "OpenMMLab's environment" if "sys.platform" in keys or "mmengine" in keys else "sglang check_env"
+        yield Block(kind, first, last, tuple(claims), REPORT, driver)
+
+
+def _field(line: str) -> Optional[tuple[str, str]]:
+    match = _QUOTED.match(line) or _LINE.match(line)
+    if not match:
+        return None
+    value = next(part for part in match.groups()[1:] if part is not None)
+    return match.group(1), value.strip()
 
 
 def _claims(key: str, value: str, line: int) -> Iterator[Claim]:
@@ -82,6 +103,10 @@ def _claims(key: str, value: str, line: int) -> Iterator[Claim]:
         yield from python_claims(value, line)
     elif key == "CUDA available":
         yield from available_claims(value, line)
+    elif key == "sys.platform":
+        system = {"linux": "linux", "win32": "windows", "darwin": "darwin"}.get(value)
+        if system:
+            yield Claim("system.os", system, line)
     elif key == "PyTorch":
         yield from torch_claims(value, line)
     elif key == "CUDA_HOME" and value != "None":
