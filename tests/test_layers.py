@@ -136,3 +136,33 @@ def test_click_and_print_belong_to_the_command_line() -> None:
 def test_the_patients_torch_is_never_imported() -> None:
     wrong = [str(found) for path in files() for found in imports(path) if found.module.partition(".")[0] == "torch"]
     assert not wrong, wrong
+
+
+# What a check imports. Its expressions are compiled when they are first used: of hundreds a run uses a few.
+OF_A_CHECK = ("model", "parse", "matrix", "derive", "resolve", "rules", "plan", "render", "system", "probes")
+# What only `matrix update`, `matrix verify` and pasted texts import.
+NOT_OF_A_CHECK = {
+    "matrix/invariants.py", "matrix/merging.py", "matrix/schema.py", "matrix/toml_writer.py", "parse/collect_env.py",
+    "parse/driver_redist.py", "parse/pip_output.py", "parse/release_archs.py", "parse/wheel_index.py",
+    "parse/wheel_name.py",
+}  # fmt: skip
+
+
+def compiles_at_import(path: Path) -> list[str]:
+    """The calls of re.compile() that run when the file is imported: all that stand in no function."""
+    found = []
+    waiting: list[ast.AST] = list(ast.parse(path.read_text("utf-8")).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("re.compile", "compile"):
+            found.append(f"{relative(path)}:{node.lineno}")
+        waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def test_no_expression_is_compiled_when_a_check_begins() -> None:
+    chosen = [path for path in files() if layer_of(relative(path)) in OF_A_CHECK]
+    found = [call for path in chosen if relative(path) not in NOT_OF_A_CHECK for call in compiles_at_import(path)]
+    assert not found, f"cudadoctor.model.pattern.pattern compiles at first use: {found}"

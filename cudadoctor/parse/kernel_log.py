@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
 from .digits import is_digits, is_dotted
@@ -220,7 +221,7 @@ def _api_mismatch(joined: str) -> _Event:
 
 
 # A terminal may have cut the line after "system".
-_INSTALLED = re.compile(r"\binstalled\s{1,4}in\s{1,4}this\s{1,4}system")
+_INSTALLED = pattern(r"\binstalled\s{1,4}in\s{1,4}this\s{1,4}system")
 
 
 def _unsupported(joined: str) -> _Event | None:

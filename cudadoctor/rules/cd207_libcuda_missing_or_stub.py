@@ -21,13 +21,13 @@ References
 
 from __future__ import annotations
 
-import re
 from typing import Any, Optional
 
 from cudadoctor.derive.driver import NO, YES, answer
 from cudadoctor.derive.libcuda import first_libcuda
 from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, on_jetson
 from cudadoctor.derive.symptoms import Symptom, symptom
+from cudadoctor.model.pattern import pattern
 from cudadoctor.rules.api import (
     ALLOCATION,
     CERTAIN,
@@ -63,7 +63,7 @@ _BAD = {
 
 
 # The name without a number, by which linkers and some programs ask.
-_PLAIN = re.compile(r"\blibcuda\.so\b(?!\.)")
+_PLAIN = pattern(r"\blibcuda\.so\b(?!\.)")
 
 
 def judge(case: Case) -> Outcome:

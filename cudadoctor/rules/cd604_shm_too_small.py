@@ -23,6 +23,7 @@ import re
 from typing import Optional
 
 from cudadoctor.derive.surroundings import in_container
+from cudadoctor.model.pattern import pattern
 from cudadoctor.rules.api import (
     ALLOCATION,
     CERTAIN,
@@ -51,7 +52,7 @@ _MIB = 1 << 20
 _ROOM = 1024 * _MIB
 _WANTED = 8 * 1024 * _MIB
 
-_GUESSED = re.compile(r"\bis possible that\b|\bmight be caused\b", re.IGNORECASE)
+_GUESSED = pattern(r"\bis possible that\b|\bmight be caused\b", re.IGNORECASE)
 
 _EXHAUSTED, _WORKER, _BUS_ERROR = "symptom.shm_exhausted", "symptom.worker_killed", "symptom.bus_error"
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 
+from cudadoctor.model.pattern import pattern
 from cudadoctor.rules.api import LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -33,7 +34,7 @@ RULE = Rule(
 
 _FACT = "windows.hardware_scheduling"
 _COMPLAINTS = ("symptom.work_is_slow", "symptom.cpu_is_busy")
-_SAID_OFF = re.compile(r"\A\W{0,6}(was |is |being )?(off|disabled)\b", re.IGNORECASE)
+_SAID_OFF = pattern(r"\A\W{0,6}(was |is |being )?(off|disabled)\b", re.IGNORECASE)
 
 
 def judge(case: Case) -> Outcome:

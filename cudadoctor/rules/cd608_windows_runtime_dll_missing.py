@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 
+from cudadoctor.model.pattern import pattern
 from cudadoctor.rules.api import (
     CERTAIN,
     ENVIRONMENT,
@@ -60,10 +61,10 @@ _SAYS = {
     "193": "a DLL is not for 64-bit Windows, or damaged",
     "1114": "a DLL of torch fails when it starts: mostly the Visual C++ runtime is too old",
 }
-_RUNTIME_FILE = re.compile(r"\b(VCRUNTIME140(_1)?|MSVCP140(_\w{1,20})?|vcomp140)\.dll", re.IGNORECASE)
-_NUMBER = re.compile(r"\bWinError (\d{2,4})\b")
-_NOT_INSTALLED = re.compile(r"Visual C\+\+ Redistributable is not installed", re.IGNORECASE)
-_OF_CUDA = re.compile(r"\A(cu(dart|blas|dnn|fft|rand|solver|sparse|pti)|nv|caffe2_nvrtc|zlibwapi)", re.IGNORECASE)
+_RUNTIME_FILE = pattern(r"\b(VCRUNTIME140(_1)?|MSVCP140(_\w{1,20})?|vcomp140)\.dll", re.IGNORECASE)
+_NUMBER = pattern(r"\bWinError (\d{2,4})\b")
+_NOT_INSTALLED = pattern(r"Visual C\+\+ Redistributable is not installed", re.IGNORECASE)
+_OF_CUDA = pattern(r"\A(cu(dart|blas|dnn|fft|rand|solver|sparse|pti)|nv|caffe2_nvrtc|zlibwapi)", re.IGNORECASE)
 
 
 def judge(case: Case) -> Outcome:

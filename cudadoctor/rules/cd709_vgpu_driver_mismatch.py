@@ -19,10 +19,10 @@ References
 
 from __future__ import annotations
 
-import re
 from typing import Optional
 
 from cudadoctor.derive.gpus import gpus
+from cudadoctor.model.pattern import pattern
 from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -44,7 +44,7 @@ _DIFFER, _PLUGIN, _HOST, _GUEST = (
 _UNSUPPORTED, _NAMED = "symptom.operation_not_supported", "symptom.vgpu_named"
 _NO_CUDA = ("symptom.operation_not_supported", "symptom.no_devices_found", "symptom.no_cuda_device")
 # A profile's name ends in its size and kind: A16-2Q, GRID V100D-8C.
-_PROFILE = re.compile(r"-\d{1,3}(?P<kind>[ABCQ])\Z")
+_PROFILE = pattern(r"-\d{1,3}(?P<kind>[ABCQ])\Z")
 _WITHOUT_CUDA = "AB"
 
 

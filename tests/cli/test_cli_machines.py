@@ -96,6 +96,7 @@ finally:
     loaded = set(done.stdout.rpartition("LOADED")[2].split())
     assert "cudadoctor.probes.examine" in loaded
     assert not loaded & NEVER
+    assert not [name for name in loaded if name.startswith("cudadoctor.reports")], "only a pasted text needs them"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="rights of POSIX")

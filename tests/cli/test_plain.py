@@ -156,3 +156,4 @@ def test_a_plain_check_of_this_machine_loads_nothing_slow(words: list[str]) -> N
     loaded = done.stdout.rpartition("LOADED ")[2].split()
     assert "cudadoctor.diagnose" in loaded
     assert sorted(SLOW & set(loaded)) == []
+    assert not [name for name in loaded if name.startswith("cudadoctor.reports")], "only a pasted text needs them"
