@@ -1,21 +1,23 @@
 """Amounts of memory as programs write them.
 
-    2.00 GiB
-    354.88 MiB
-    0 bytes
-    8589934592 bytes
-    16GB
+2.00 GiB
+354.88 MiB
+0 bytes
+8589934592 bytes
+16GB
 """
 
 from __future__ import annotations
 
 import re
 
+from cudadoctor.model.pattern import pattern
+
 from .errors import ParseError
 
 # torch, vLLM and CUDA mean powers of 1024 also where they write GB or MB.
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "e": 60}
-_SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*(?:bytes?|([kmgtpe]?)(?:i?b)?)\s*\Z", re.ASCII | re.IGNORECASE)
+_SIZE = pattern(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*(?:bytes?|([kmgtpe]?)(?:i?b)?)\s*\Z", re.ASCII | re.IGNORECASE)
 _LIMIT = 1 << 63
 
 

@@ -11,6 +11,7 @@ from cudadoctor.derive.case import Case
 from cudadoctor.derive.driver import numbering
 from cudadoctor.matrix import Distribution, Matrix
 from cudadoctor.model import Facts, ParseError
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.plan import validate
@@ -232,8 +233,8 @@ def _python_in_prefix(context: Context) -> Optional[str]:
 
 # Folders of Windows in which python.exe itself lies: of an installer, of a program that brings its own, as ComfyUI. The
 # former in the user's home is on PATH as a rule, and a home can be named in PowerShell alone.
-_WINDOWS_HOME = re.compile(r"[\\/](?:Python3\d{1,2}(?:-32)?|python_embed\w*|python)[\\/]?$", re.IGNORECASE)
-_EMBEDDED = re.compile(r"[\\/]python_embed\w*[\\/]?$", re.IGNORECASE)
+_WINDOWS_HOME = pattern(r"[\\/](?:Python3\d{1,2}(?:-32)?|python_embed\w*|python)[\\/]?$", re.IGNORECASE)
+_EMBEDDED = pattern(r"[\\/]python_embed\w*[\\/]?$", re.IGNORECASE)
 
 
 def _new_target(context: Context, base: Target, version: Optional[str], why: str) -> Target:
