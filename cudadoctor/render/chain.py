@@ -123,6 +123,7 @@ def driver_version(facts: Facts) -> Optional[Fact[Any]]:
         "driver.nvml_version",
         "driver.smi_version",
         "driver.windows_version",
+        "driver.told_version",
     )
 
 

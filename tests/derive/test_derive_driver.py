@@ -7,7 +7,7 @@ import pytest
 from cudadoctor.derive.case import Case
 from cudadoctor.derive.driver import NO, UNCLEAR, YES, answer, cuda_ceiling, numbering, version, version_fact
 from cudadoctor.matrix import load_matrix
-from cudadoctor.testing import Machine, container_without_gpu, jetson, linux, windows, wsl
+from cudadoctor.testing import Machine, container_without_gpu, jetson, linux, report, windows, wsl
 
 
 def case(machine: Machine) -> Case:
@@ -51,6 +51,12 @@ ANSWERS = [
         "driver.nvml_version",
     ),
     ("nobody was asked", linux().only("system.os"), UNCLEAR, "driver.nvml_version"),
+    (
+        "a person names the driver's version",
+        report("linux").set({"driver.told_version": "560.35.03"}),
+        UNCLEAR,
+        "driver.nvml_version",
+    ),
 ]
 
 
@@ -84,6 +90,11 @@ class TestVersion:
     def test_wsl_has_no_module_that_could_tell(self) -> None:
         machine = wsl().driver_fails(9, "no-driver", 9).set({"driver.module_version": "535.1"})
         assert not version(case(machine)).is_known
+
+    def test_what_a_person_names_comes_last(self) -> None:
+        machine = report("linux").set({"driver.told_version": "560.35.03"})
+        assert version(case(machine)).get() == "560.35.03"
+        assert version(case(machine.set({"driver.smi_version": "535.54.03"}))).get() == "535.54.03"
 
     def test_windows_knows_it_without_nvml(self) -> None:
         machine = windows().driver_fails(9, "no-driver", 9)

@@ -264,8 +264,8 @@ def test_gpus_of_cuda_are_matched_by_name() -> None:
     [
         ("- OS: Ubuntu 22.04", "system.distribution_version", "22.04"),
         ("**PyTorch version**: 2.5.1+cu121", "torch.version", "2.5.1+cu121"),
-        ("Driver version: 535.54.03", "driver.smi_version", "535.54.03"),
-        ("Driver version: 535.xx", "driver.smi_version", UNKNOWN),
+        ("Driver version: 535.54.03", "driver.told_version", "535.54.03"),
+        ("Driver version: 535.xx", "driver.told_version", UNKNOWN),
         ("* GPU: 2x RTX 3090", "gpus", [(n, "NVIDIA GeForce RTX 3090", None, 0) for n in (0, 1)]),
         ("GPU: yes", "gpus", []),
         ("CUDA: 12.4", "torch.cuda", UNKNOWN),

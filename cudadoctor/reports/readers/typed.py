@@ -128,7 +128,7 @@ def _claims(key: str, mark: str, value: str, line: int, matrix: Matrix) -> Itera
     elif "driver" in key:
         driver = _DRIVER.match(value)
         if driver and is_driver_version(driver.group(1)):
-            yield Claim("driver.smi_version", driver.group(1), line)
+            yield Claim("driver.told_version", driver.group(1), line)
     elif key.startswith("python"):
         python = _PYTHON.match(value)
         if python:
