@@ -24,7 +24,7 @@ from typing import Optional
 from cudadoctor.derive.gpus import gpus
 from cudadoctor.derive.surroundings import in_container, in_wsl, on_jetson
 from cudadoctor.model.catalogue import gpu_numbers
-from cudadoctor.rules.api import INFO, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ERROR, INFO, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD117",
@@ -37,7 +37,7 @@ RULE = Rule(
 )
 
 _DATA_CENTER = "datacenter"
-_SLOW = "symptom.start_is_slow"
+_SLOW, _TIMED_OUT = "symptom.start_is_slow", "symptom.driver_start_timed_out"
 
 
 def judge(case: Case) -> Outcome:
@@ -46,6 +46,9 @@ def judge(case: Case) -> Outcome:
     if in_container(case):
         return case.skipped("the container's host sets it")
     numbers = gpu_numbers(case.facts)
+    if case.fact(_TIMED_OUT).is_known:
+        off = [n for n in numbers if case.value(f"gpu.{n}.persistence_mode") is False]
+        return _timed_out(case, off)
     if case.fact(_SLOW).is_known:
         outcome = _slow(case, [n for n in numbers if case.value(f"gpu.{n}.persistence_mode") is False])
         if outcome is not None:
@@ -78,6 +81,25 @@ def judge(case: Case) -> Outcome:
                 },
             ),
         ),
+    )
+
+
+def _timed_out(case: Case, off: list[int]) -> Outcome:
+    facts = tuple(f"gpu.{n}.persistence_mode" for n in off)
+    return case.failed(
+        "the container toolkit gave up on the driver, which took too long to set the GPUs up: persistence mode keeps "
+        "them ready",
+        (_TIMED_OUT, *facts),
+        certainty=LIKELY if off else POSSIBLE,
+        severity=ERROR,
+        data={"gpus": off},
+        fixes=(
+            Remedy(
+                "restart-service",
+                {"service": "nvidia-persistenced", "effect": {_TIMED_OUT: None, **dict.fromkeys(facts, True)}},
+            ),
+        ),
+        not_helping=("another image: the container does not even start",),
     )
 
 

@@ -120,7 +120,13 @@ def _reported(case: Case, told: Numbers) -> Outcome:
         return _failed(case, "others", message, evidence, LIKELY, (_end_others(case), _need_less()))
     if told.tried is not None and told.free is not None and told.free >= told.tried + (told.idle or 0):
         message = f"torch {asked} while {show_size(told.free)} of the GPU's memory are free: the driver gave none of it"
-        return _failed(case, "refused", message, evidence, POSSIBLE, (_need_less(),))
+        if case.value("system.os") == "windows":
+            # Windows sets memory and page file aside for what a program takes of the GPU.
+            message += "; on Windows mostly because the page file is full"
+            return _failed(
+                case, "refused", message, evidence, LIKELY, (Remedy("enlarge-page-file", {"effect": _EFFECT}),)
+            )
+        return _failed(case, "refused", message, evidence, POSSIBLE, (_look_further(), _need_less()))
     if told.total is None and told.tried is None and case.fact(_PINNED).is_known:
         return case.undecided("memory was refused; that of the GPU, or of the machine, is not told", (_PINNED,))
     if told.allocated is not None and told.total is not None:
@@ -254,6 +260,20 @@ def _lift() -> Remedy:
             "fraction.",
             "kind": "setting",
             "id": "lift-memory-fraction",
+            "effect": _EFFECT,
+        },
+    )
+
+
+def _look_further() -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Look for what else limits the process",
+            "text": "On Windows the page file: the driver backs GPU memory with it, so let Windows manage its size. On "
+            "Linux ulimit -v, an instance of MIG, or a limit of MPS (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT).",
+            "kind": "setting",
+            "id": "other-limits",
             "effect": _EFFECT,
         },
     )

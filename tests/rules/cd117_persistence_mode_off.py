@@ -47,4 +47,12 @@ CASES = [
         certainty="possible",
     ),
     passes("a report: a slow start, and the mode is on", SLOW.set({"gpu.0.persistence_mode": True})),
+    fails(
+        "the container toolkit did not wait long enough for the driver",
+        linux().only().set({"symptom.driver_start_timed_out": {"text": "driver error: timed out"}}),
+        says="took too long to set the GPUs up",
+        severity="error",
+        certainty="possible",
+        fix="restart-service",
+    ),
 ]

@@ -124,4 +124,11 @@ CASES = [
     ),
     skips("nobody reports it", linux()),
     skips("nor on Windows", windows()),
+    fails(
+        "much is free, and Windows has no room to back it",
+        oom(windows(), tried=0.1, total=16, free=9.8, allocated=4.8, reserved=4.9),
+        says=["9.8 GiB", "page file is full"],
+        certainty="likely",
+        fix="enlarge-page-file",
+    ),
 ]
