@@ -42,7 +42,7 @@ class Text:
         text = decode(content) if isinstance(content, bytes) else content.lstrip("\ufeff")
         self.whole, self._numbers = _unrolled(plain_lines(text))
         self._raw = self.whole.split("\n")
-        self._clean: dict[int, str] = {}
+        self._clean: dict[str, str] = {}  # by the line as it was pasted, since logs repeat themselves
         self.marks: dict[int, Marks] = {}
 
     def __len__(self) -> int:
@@ -50,9 +50,10 @@ class Text:
 
     def __getitem__(self, index: int) -> str:
         """Line `index` cleaned, without blanks at its end."""
-        found = self._clean.get(index)
+        raw = self._raw[index]
+        found = self._clean.get(raw)
         if found is None:
-            found = self._clean[index] = clean(self._raw[index])
+            found = self._clean[raw] = clean(raw)
         return found
 
     def raw(self, index: int) -> str:
@@ -79,14 +80,22 @@ def _unrolled(whole: str) -> tuple[str, Optional[list[int]]]:
     """The text with such lines unrolled, and the number of each line as a person counts it (None: as it stands)."""
     if whole.count("\\n") < _ROLLED:
         return whole, None
+    pasted = whole.split("\n")
+    rolled = {
+        place
+        for place, line in enumerate(pasted)
+        if "\\n" in line and line.count("\\n") >= _ROLLED and _QUOTED.match(line)
+    }
+    if not rolled:
+        return whole, None
     lines: list[str] = []
     numbers: list[int] = []
-    for number, line in enumerate(whole.split("\n"), 1):
+    for place, line in enumerate(pasted):
         parts = [line]
-        if "\\n" in line and line.count("\\n") >= _ROLLED and _QUOTED.match(line):
+        if place in rolled:
             parts = _ESCAPE.sub(lambda match: _WRITTEN[match.group()], line).split("\n")
         lines += parts
-        numbers += [number] * len(parts)
+        numbers += [place + 1] * len(parts)
     return "\n".join(lines), numbers
 
 
@@ -113,9 +122,9 @@ _PREFIX = re.compile(
         )
     )
 )
-_COMMENTED = re.compile(r"(?:#|//) (?=[|+]|\w+ version)")
 # ComfyUI's log has a time before each piece that a program writes: several in a line.
 _WRITE = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6} - ")
+_COMMENTED = re.compile(r"(?:#|//) (?=[|+]|\w+ version)")
 # A raw stream of docker's puts eight bytes before each line.
 _DOCKER_HEADER = re.compile(r"^[\x01\x02]\x00{0,3}.{0,4}?(?=[ -~]{4})")
 _NOTEBOOK = re.compile(r'\s*"(.*?)(?:\\n)?",?\s*$')
@@ -144,9 +153,9 @@ def clean(raw: str) -> str:
             line = match.group(1).replace('\\"', '"').replace("\\\\", "\\")
     if "\\|" in line:
         line = line.replace("\\|", "|")
-    for _ in range(3):
     if line[4:5] == "-" and _WRITE.match(line):
         line = _WRITE.sub("", line)
+    for _ in range(3):
         start = line.lstrip()
         match = _PREFIX.match(start) or _COMMENTED.match(start) or _DIFF.match(start)
         if not match:
