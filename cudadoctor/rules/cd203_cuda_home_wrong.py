@@ -93,8 +93,10 @@ def _reported(case: Case, said: Symptom) -> Outcome:
                 "effect": effect,
             },
         )
+    # Only a variable can be a list; one folder may also be what a build looks into where none is set.
+    where = f"CUDA_HOME is {home}" if is_list else f"builds take the toolkit of {home} (CUDA_HOME, where that is set)"
     return case.failed(
-        f"CUDA_HOME is {home}, {what}: building extensions fails, running is not affected",
+        f"{where}, {what}: building extensions fails, running is not affected",
         (said.fact,),
         severity=ERROR,
         certainty=CERTAIN if is_list else LIKELY,

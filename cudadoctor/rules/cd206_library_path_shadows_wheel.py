@@ -157,7 +157,7 @@ def _by_the_text(case: Case) -> Outcome:
         case,
         f"LD_LIBRARY_PATH leads to another {stem} than torch's own"
         if named
-        else f"another release of {stem} is found before the one that belongs here, mostly by LD_LIBRARY_PATH",
+        else f"another release of {stem} is found before its own: by LD_LIBRARY_PATH, where that is set",
         (said.fact,),
         POSSIBLE if conda or (said.fact.endswith(_JAX_OLDER) and not _has_newer(case, said)) else LIKELY,
         [],

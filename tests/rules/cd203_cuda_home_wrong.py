@@ -85,7 +85,7 @@ CASES = [
     fails(
         "a build log alone: no nvcc where CUDA_HOME says",
         linux().only().set({"symptom.cuda_home_wrong": {"text": "...", "path": "/usr/local/cuda/bin/nvcc"}}),
-        says="CUDA_HOME is /usr/local/cuda, and there is no nvcc in it",
+        says="/usr/local/cuda (CUDA_HOME, where that is set), and there is no nvcc in it",
         severity="error",
         certainty="likely",
         fix="manual",

@@ -55,19 +55,32 @@ def unset_variable(context: Context, name: str, found_in: str = "") -> list[Draf
             else " Take it out of System Properties, Environment Variables too."
         )
     )
+    is_told = _is_told(context, variable)
+    shown = f"echo ${variable}" if context.shell == POSIX else f"$env:{variable}"
+    ask = "" if is_told else f"Whether {variable} is set there is not known; this shows it:\n    {shown}\nIf it is: "
     return [
         draft(
             SETTING,
             f"unset-{variable}",
-            f"Unset {variable}",
+            f"Unset {variable}" if is_told else f"Unset {variable}, where it is set",
             "setting",
             needs=("restart-shell",),
             effect=_variable_effect(context, variable, None),
             changes=f"{variable} is not set any more",
             undo=f"set {variable} to its former value",
-            instructions=f"In the shell that starts your program:\n    {command}\n{where.strip()}",
+            instructions=f"{ask}{'I' if is_told else 'i'}n the shell that starts your program:\n    {command}\n"
+            f"{where.strip()}",
         )
     ]
+
+
+def _is_told(context: Context, variable: str) -> bool:
+    """Whether the variable is known to be set: a pasted text may show only what it does."""
+    if context.facts.value("examination.kind") != "report":
+        return True
+    home = context.facts.value("toolkit.cuda_home")
+    said = isinstance(home, dict) and home.get("variable") == variable
+    return said or context.facts[f"env.{variable}"].is_known
 
 
 def change_variable(
