@@ -126,8 +126,8 @@ def _failed(case: Case, message: str, evidence: list[str], certainty: str, *firs
         message,
         evidence,
         certainty=certainty,
-        fixes=(
-            *first,
+        fixes=first
+        or (
             Remedy(
                 "manual",
                 {

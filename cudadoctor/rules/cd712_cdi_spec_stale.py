@@ -40,6 +40,7 @@ _FILE, _DEVICE, _VERSION, _INVALID, _UNKNOWN, _NO_CDI = (
     "symptom.cdi_unresolvable",
     "symptom.cdi_driver_missing",
 )
+_LISTED = "symptom.cdi_devices_listed"
 _GONE = "symptom.container_device_gone"
 _NOT_HELPING = ("another image or torch build: the container does not even start",)
 
@@ -78,6 +79,14 @@ def judge(case: Case) -> Outcome:
             )
     if case.fact(_UNKNOWN).is_known:
         device = str(case.value(_UNKNOWN).get("device", "nvidia.com/gpu")).rstrip(":.")
+        if case.fact(_LISTED).is_known:
+            return case.failed(
+                f"nvidia-ctk finds a description of {device}, and the engine does not: it reads other folders",
+                (_UNKNOWN, _LISTED),
+                certainty=LIKELY,
+                fixes=(_show_folder(),),
+                not_helping=(*_NOT_HELPING, "writing the description again: it is there"),
+            )
         return _failed(
             case,
             f"the container engine finds no description of {device}: it was never written, or lists other devices",
@@ -99,6 +108,22 @@ def judge(case: Case) -> Outcome:
 
 def _failed(case: Case, message: str, symptom: str, certainty: str, *fixes: Remedy) -> Outcome:
     return case.failed(message, (symptom,), certainty=certainty, fixes=fixes, not_helping=_NOT_HELPING)
+
+
+def _show_folder() -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Let the container engine read the description",
+            "text": "Name its folder:\n    podman --cdi-spec-dir=/etc/cdi run --device nvidia.com/gpu=all IMAGE\n(the "
+            "description may lie in /var/run/cdi instead), or set cdi_spec_dirs in containers.conf. An engine that "
+            "runs in a container or for another user must see the folder too, and be allowed to read the file. An old "
+            "podman knows no CDI: update it.",
+            "kind": "container",
+            "id": "cdi-spec-dir",
+            "effect": {_UNKNOWN: None},
+        },
+    )
 
 
 def _create_nodes() -> Remedy:

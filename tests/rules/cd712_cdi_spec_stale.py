@@ -49,4 +49,16 @@ CASES = [
         certainty="likely",
         fix="manual",
     ),
+    fails(
+        "nvidia-ctk lists it, and the engine looks elsewhere",
+        REPORT.set(
+            {
+                "symptom.cdi_unresolvable": {"text": "unresolvable CDI devices", "device": "nvidia.com/gpu=all"},
+                "symptom.cdi_devices_listed": {"text": "Found 2 CDI devices"},
+            }
+        ),
+        says="it reads other folders",
+        certainty="likely",
+        fix="manual",
+    ),
 ]

@@ -115,6 +115,9 @@ def _newest(before: Optional[Block], block: Block) -> Block:
 
 def _block(message: Message, match: re.Match[str], line: str, first: int, last: int) -> Block:
     start = max(0, match.start() - 60) if match.start() < len(line) else 0
+    if start:
+        # Not in the midst of a word.
+        start = line.find(" ", start, match.start() + 1) + 1 or start
     value: dict[str, str] = {"text": line[start : start + _KEPT].strip()}
     value.update({name: caught.strip() for name, caught in match.groupdict().items() if caught is not None})
     return Block("error message", first, last, (Claim(f"symptom.{message.name}", value, first),), LOG)
