@@ -55,9 +55,13 @@ def told_too_little(view: View) -> str:
     open_rules = {outcome.rule for outcome in undecided_links(view.report)}
     labels = [link.label for link in CHAIN if not open_rules.isdisjoint(link.rules)]
     left = f"; it does not tell: {', '.join(labels)}" if labels else ""
-    if pasted is not None and pasted.unexplained:
-        return f"the cause is not in the text: {pasted.unexplained[0].meaning}{left}"
-    return f"the text shows no fault of the CUDA stack{left}"
+    said = pasted.unexplained if pasted is not None else ()
+    suspect = next((item for item in said if item.causes), None)
+    if suspect is not None:
+        return f"the cause is not in the text: {suspect.meaning}{left}"
+    # An error that no fault of the CUDA stack stands behind: the program's own, the network's.
+    other = f" ({said[0].meaning})" if said else ""
+    return f"the text shows no fault of the CUDA stack{other}{left}"
 
 
 def read_sentence(pasted: Pasted) -> str:
