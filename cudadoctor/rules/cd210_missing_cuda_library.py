@@ -168,13 +168,27 @@ def _install(case: Case, missing: list[NotFound], effect: dict[str, Any]) -> tup
     if first.asked_by == "torch" and case.derived(torch_build).kind == CUDA:
         return (Remedy("install-torch", {"effect": effect}),)
     framework = case.matrix.framework(first.asked_by) if first.asked_by else None
+    newer = sorted(key for key, name in framework.cuda.items() if "[" in name) if framework is not None else []
+    if first.asked_by == "onnxruntime-gpu" and cuda is not None and newer and cuda < int(newer[0]):
+        # It does not look into site-packages in the releases of that CUDA: those that bring their libraries do.
+        return (
+            Remedy(
+                "install-libraries",
+                {
+                    "requirements": [framework.cuda[newer[0]] if framework is not None else first.asked_by],
+                    "title": f"Install a newer {first.asked_by} together with the CUDA {newer[0]} libraries",
+                    "text": _after(case, first),
+                    "effect": effect,
+                },
+            ),
+        )
     if framework is not None and cuda is not None and "[" in framework.cuda.get(str(cuda), ""):
         return (
             Remedy(
                 "install-libraries",
                 {
                     "requirements": [framework.cuda[str(cuda)]],
-                    "title": f"Install {first.asked_by} together with the CUDA {cuda} libraries that it needs",
+                    "title": f"Install {first.asked_by} together with the CUDA libraries that it needs",
                     "text": _after(case, first),
                     "effect": effect,
                 },

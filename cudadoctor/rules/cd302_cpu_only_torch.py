@@ -41,6 +41,14 @@ def judge(case: Case) -> Outcome:
     if build.kind == MISSING:
         return case.skipped("torch is not installed")
     if build.kind == UNCLEAR:
+        if build.version is None and case.fact(_CPU_SAID).is_known and case.derived(expected).state == PRESENT:
+            return case.failed(
+                "the text says that the installation gave a torch without CUDA",
+                (_CPU_SAID,),
+                certainty=POSSIBLE,
+                fixes=(Remedy("install-torch", {"effect": {_CPU_SAID: None}}),),
+                not_helping=_NOT_HELPING,
+            )
         return case.undecided("cannot tell whether torch was built with CUDA", ("torch.version", "torch.cuda"))
     evidence: tuple[str, ...] = ("torch.version", "torch.hip" if build.kind == ROCM else "torch.cuda")
     if build.kind not in (CPU, ROCM):
@@ -82,6 +90,7 @@ def judge(case: Case) -> Outcome:
     )
 
 
+_CPU_SAID = "symptom.cpu_build_said"
 _NOT_HELPING = ("a CUDA toolkit (nvcc) or another driver: a CPU build never looks for a GPU",)
 # What a run says of a build without CUDA.
 _SAID = ("symptom.torch_not_compiled_with_cuda", "symptom.xformers_built_for_another_torch", "torch.cuda_available")

@@ -27,7 +27,7 @@ from cudadoctor.derive.wheel import CPU, CUDA, required_torch, torch_build
 from cudadoctor.matrix import COMPANIONS, numbers
 from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.versions import satisfies
-from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD308",
@@ -105,6 +105,7 @@ def _of_another_cuda(case: Case, other: BuiltForCuda) -> Outcome:
     )
 
 
+_NO_LIBRARY = "symptom.torch_library_missing"
 _XFORMERS = "symptom.xformers_built_for_another_torch"
 _BITSANDBYTES = "symptom.bitsandbytes_no_cuda"
 
@@ -129,6 +130,19 @@ def _by_words(case: Case) -> Optional[Outcome]:
             data={"package": "xformers"},
             fixes=(remedy,),
             not_helping=("another driver: the package does not fit torch",),
+        )
+    without = case.value(_NO_LIBRARY, {})
+    of_cuda = "cuda" in str(without.get("library"))
+    # A CPU build has no libtorch_cuda: then torch is wrong (CD302). What cannot be mapped is there.
+    if "map segment" not in str(without.get("text", "map segment")) and not (
+        of_cuda and case.derived(torch_build).kind == CPU
+    ):
+        return case.failed(
+            "an extension looks for a library that this torch does not have: it was built for another release",
+            (_NO_LIBRARY,),
+            certainty=POSSIBLE if of_cuda else LIKELY,
+            fixes=(_rebuild("the extension", case.derived(torch_build).release, {_NO_LIBRARY: None}),),
+            not_helping=("another driver or CUDA toolkit: the library is torch's own",),
         )
     lacking = case.value(_BITSANDBYTES, {})
     library = str(lacking.get("library") or lacking.get("cuda") or "")
@@ -173,6 +187,8 @@ def _symbol(case: Case) -> Outcome:
 
 # Extensions of PyTorch Geometric: their maker keeps a page of wheels for each build of torch.
 _OF_PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")
+# Others whose compiled files or folders are called as they are.
+_WELL_KNOWN = ("mmcv", "detectron2", "apex", "causal-conv1d", "pytorch3d", "natten", "deepspeed", "fairseq", "mmdet3d")
 _FILE = pattern(r"[A-Za-z][A-Za-z0-9_]{1,40}")
 
 
@@ -185,7 +201,7 @@ def _package_of(case: Case, file: str) -> Optional[str]:
         return None
     stem = match.group().lower().strip("_").replace("_", "-")
     names = {name.partition(".")[0] for name in case.facts.under("package")} - set(_NOT_EXTENSIONS)
-    known = {*names, *(row.name for row in case.matrix.frameworks()), *_OF_PYG}
+    known = {*names, *(row.name for row in case.matrix.frameworks()), *_OF_PYG, *_WELL_KNOWN}
     fitting = sorted((name for name in known if stem.startswith(name)), key=len)
     return fitting[-1] if fitting else None
 

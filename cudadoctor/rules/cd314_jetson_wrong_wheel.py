@@ -47,7 +47,7 @@ _SYMPTOMS = (
 
 def judge(case: Case) -> Outcome:
     if not on_jetson(case):
-        return case.skipped("not a Jetson")
+        return _by_words(case) or case.skipped("not a Jetson")
     build = case.derived(torch_build)
     shown = _sign(case)
     if build.kind == MISSING:
@@ -85,6 +85,31 @@ def judge(case: Case) -> Outcome:
         evidence,
         LIKELY if fails else POSSIBLE,
         None if fails else WARNING,
+    )
+
+
+_NAMED = "symptom.unified_memory_named"
+_SAID = ("cuda_said_unavailable", "cpu_build_said", "cuda_not_available", *_SYMPTOMS)
+
+
+def _by_words(case: Case) -> Optional[Outcome]:
+    """A report of somebody who writes that it is a Jetson, and that torch finds no GPU there."""
+    if not in_report(case) or "jetson" not in str(case.value(_NAMED, {}).get("text")).lower():
+        return None
+    if case.value("system.arch", "aarch64") != "aarch64" or case.value("system.os", "linux") != "linux":
+        return None
+    build = case.derived(torch_build)
+    said = symptom(case, *_SAID)
+    unavailable = case.value("torch.cuda_available") is False
+    if build.is_own_build or case.value("torch.cuda_available") or not (unavailable or said is not None):
+        return None
+    which = f"torch {build.version}" if build.kind in (CPU, CUDA) and build.version else "this torch"
+    return _failed(
+        case,
+        f"{which} is hardly NVIDIA's build for the Jetson: it finds no GPU",
+        (_NAMED, *((said.fact,) if said is not None else ("torch.cuda_available",))),
+        LIKELY if build.kind in (CPU, CUDA) else POSSIBLE,
+        None,
     )
 
 
@@ -145,7 +170,7 @@ def _failed(case: Case, message: str, evidence: tuple[str, ...], certainty: str,
                     "$(autotag l4t-pytorch).",
                     "kind": "install",
                     "needs": ["network"],
-                    "effect": {**effect, **dict.fromkeys(f"symptom.{name}" for name in _SYMPTOMS)},
+                    "effect": {**effect, **dict.fromkeys(f"symptom.{name}" for name in _SAID)},
                 },
             ),
         ),

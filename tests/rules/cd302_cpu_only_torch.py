@@ -75,4 +75,12 @@ CASES = [
         .set({"examination.kind": "report", "torch.version": "2.6.0", "torch.metadata_version": "2.6.0"}),
         certainty="likely",
     ),
+    fails(
+        "somebody complains of a CPU build, and shows none",
+        linux()
+        .only("examination.kind")
+        .set({"examination.kind": "report", "symptom.cpu_build_said": {"text": "pip installs the CPU version"}}),
+        says="the text says that the installation gave a torch without CUDA",
+        certainty="possible",
+    ),
 ]

@@ -146,4 +146,10 @@ CASES = [
         says="torch-scatter misses a symbol of torch",
         certainty="likely",
     ),
+    fails(
+        "a library of torch's that this torch has not",
+        linux().set({"symptom.torch_library_missing": {"text": "libtorch_cpu.so: cannot open shared object file"}}),
+        says="it was built for another release",
+        certainty="likely",
+    ),
 ]

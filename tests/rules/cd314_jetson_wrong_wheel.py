@@ -68,4 +68,24 @@ CASES = [
         certainty="likely",
     ),
     unknown_when("which torch is not known", jetson().unknown("torch.version")),
+    fails(
+        "somebody writes that it is a Jetson, and that torch finds no CUDA",
+        linux()
+        .only("examination.kind")
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.unified_memory_named": {"text": "my Jetson Orin Nano"},
+                "symptom.cuda_said_unavailable": {"text": "torch.cuda.is_available() gives False"},
+            }
+        ),
+        says="hardly NVIDIA's build",
+        certainty="possible",
+    ),
+    skips(
+        "a Jetson is named, and nothing is wrong with torch",
+        linux()
+        .only("examination.kind")
+        .set({"examination.kind": "report", "symptom.unified_memory_named": {"text": "my Jetson Orin Nano"}}),
+    ),
 ]
