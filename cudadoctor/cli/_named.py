@@ -28,9 +28,10 @@ def gpu_named(name: str, matrix: Matrix) -> GpuMatch:
     it is none or several, with the nearest names."""
     match = matrix.gpu(name)
     if not match.found:
+        close = matrix.gpu_names_like(name.strip())
         hint = (
-            f"did you mean {' or '.join(match.nearest)}?"
-            if match.nearest
+            f"did you mean {' or '.join(close)}?"
+            if close
             else "--gpu takes the name of an NVIDIA GPU or its compute capability, such as 8.9"
         )
         raise InputError(f"there is no GPU {name!r} in the compatibility data; {hint}")

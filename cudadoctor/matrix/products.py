@@ -71,11 +71,11 @@ class ProductQuestions(Sections):
         if begin is not None:
             rows = self._beginning(begin)
             kind = "name" if rows else "none"
-            return GpuMatch(text, kind, rows, _shared_capability(rows), (), None, None)
+            return GpuMatch(text, kind, rows, _shared_capability(rows), None, None)
         written = _CAPABILITY.match(stripped)
         found = capability(written.group(1) or written.group(2)) if written else None
         if found is not None:
-            return GpuMatch(text, "capability", (), f"{found[0]}.{found[1]}", (), None, None)
+            return GpuMatch(text, "capability", (), f"{found[0]}.{found[1]}", None, None)
         asked = take_apart(stripped)
         rows, kind = self._named(asked.words)
         if rows and "geforce" not in stripped.lower():  # printed names are exact, typed ones are short
@@ -90,12 +90,12 @@ class ProductQuestions(Sections):
         if not rows and len(asked.words) == 1:
             known = self._chip_capability(asked.words[0])
             if known is not None:
-                return GpuMatch(text, "chip", (), known, (), None, None)
+                return GpuMatch(text, "chip", (), known, None, None)
         if not rows:
             rows, kind = self._loosely_named(asked.words)
         if not rows:
-            return GpuMatch(text, "none", (), None, self._nearest(stripped), asked.mig, asked.vgpu)
-        return GpuMatch(text, kind, rows, _shared_capability(rows), (), asked.mig, asked.vgpu)
+            return GpuMatch(text, "none", (), None, asked.mig, asked.vgpu)
+        return GpuMatch(text, kind, rows, _shared_capability(rows), asked.mig, asked.vgpu)
 
     def gpu_by_pci(self, device: str) -> GpuMatch:
         """The products of a PCI device id: "2684", "0x2684", "10de:2684".
@@ -107,17 +107,17 @@ class ProductQuestions(Sections):
         if wanted.startswith("0X"):
             wanted = wanted[2:]
         wanted = wanted.zfill(4)
-        none = GpuMatch(device, "none", (), None, (), None, None)
+        none = GpuMatch(device, "none", (), None, None, None)
         if len(wanted) != 4 or any(digit not in "0123456789ABCDEF" for digit in wanted):
             return none
         gpus = self.raw("gpus")
         rows = self._rows(gpus["by_pci"].get(wanted, ()))
         if rows:
-            return GpuMatch(device, "pci", rows, _shared_capability(rows), (), None, None)
+            return GpuMatch(device, "pci", rows, _shared_capability(rows), None, None)
         for row in self.raw("pci_chips")["chip"]:
             if row["first"] <= wanted <= row["last"]:
                 rows = self._rows(gpus["by_chip"].get(row["chip"].lower(), ()))
-                return GpuMatch(device, "chip", rows, row["capability"], (), None, None)
+                return GpuMatch(device, "chip", rows, row["capability"], None, None)
         return none
 
     def _rows(self, found: Sequence[int]) -> tuple[Gpu, ...]:
@@ -203,8 +203,9 @@ class ProductQuestions(Sections):
 
         return tuple(sorted(rows, key=lambda row: (words(row.name) != asked, row.laptop)))
 
-    def _nearest(self, text: str) -> tuple[str, ...]:
-        """Up to three names that may have been meant: first those with the same number, then those that look alike."""
+    def gpu_names_like(self, text: str) -> tuple[str, ...]:
+        """Up to three names that a person may have meant: first those with the same number, then those that look alike.
+        Slow: it compares with every name."""
         from difflib import get_close_matches
 
         from .names import is_foreign, words

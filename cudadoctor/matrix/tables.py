@@ -201,8 +201,6 @@ class GpuMatch(NamedTuple):
     """The products it can be; empty for a bare compute capability."""
     capability: Optional[str]
     """"8.9" where all candidates agree, else None."""
-    nearest: tuple[str, ...]
-    """Names that look like it, where nothing was found."""
     mig: Optional[str]
     vgpu: Optional[str]
 
