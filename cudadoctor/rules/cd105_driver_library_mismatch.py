@@ -132,8 +132,9 @@ def _first(
     return None, None
 
 
-def _finish(case: Case, parts: Optional[tuple[int, ...]]) -> tuple[Remedy, ...]:
+def _finish(case: Case, versions: _Versions) -> tuple[Remedy, ...]:
     """The rest of the update is installed."""
+    parts = numbers(versions.library or "")
     if not in_report(case) or case.fact("system.distribution").is_known:
         return (Remedy("install-driver", {"branch": parts[0]} if parts else {}),)
     text = (
@@ -141,7 +142,9 @@ def _finish(case: Case, parts: Optional[tuple[int, ...]]) -> tuple[Remedy, ...]:
         "    sudo apt update && sudo apt --fix-broken install\n"
         "Then see that all packages of the driver have one version (dpkg -l | grep nvidia), and reboot."
     )
-    effect = {"driver.smi_failure": None, **{name: None for name in _SYMPTOMS if case.fact(name).is_known}}
+    effect: dict[str, object] = {"driver.smi_failure": None, "driver.nvml_error": None, "kernel.log_events": []}
+    effect.update({name: None for name in _SYMPTOMS if case.fact(name).is_known})
+    effect.update({name: versions.library for name in _MODULE_FACTS if case.fact(name).is_known})
     return (Remedy("manual", {"title": "Finish the update", "text": text, "kind": "driver", "effect": effect}),)
 
 
@@ -179,13 +182,12 @@ def _failed(case: Case, versions: _Versions, certainty: str, said: tuple[str, ..
     not_helping = ["another torch build or toolkit: the two halves of the driver do not fit each other"]
     if versions.differ and versions.on_disk == versions.module:
         # The update was cut short: a reboot loads the same old module again.
-        parts = numbers(versions.library or "")
         return case.failed(
             f"half of a driver update is missing{shown}, and the module on disk is the old one",
             (*evidence, "kernel.nvidia_module_files"),
             certainty=certainty,
             data=data,
-            fixes=_finish(case, parts),
+            fixes=_finish(case, versions),
             not_helping=("a reboot: it loads the same old module again", *not_helping),
         )
     what = "the NVIDIA driver was updated and the old module is still loaded"

@@ -38,6 +38,7 @@ RULE = Rule(
 
 _WORKS = "torch.cuda_available"
 _SYMPTOMS = ("symptom.nvml_unknown_error", "symptom.nvml_library_missing", "symptom.smi_not_found")
+_FAILURES = ("driver.nvml_error", "driver.smi_failure", *_SYMPTOMS)
 
 
 def judge(case: Case) -> Outcome:
@@ -56,17 +57,18 @@ def judge(case: Case) -> Outcome:
     )
     if in_container(case):
         text = "Start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility, which brings nvidia-smi and libnvidia-ml."
+    effect = {name: None for name in _FAILURES if case.fact(name).is_known}
     return case.failed(
         f"{words}, and CUDA works: programs run, and only what asks NVML does not",
         (failing, _WORKS),
         certainty=LIKELY,
-        fixes=(Remedy("manual", {"title": "Mend NVML", "text": text, "kind": "driver", "effect": {failing: None}}),),
+        fixes=(Remedy("manual", {"title": "Mend NVML", "text": text, "kind": "driver", "effect": effect}),),
         not_helping=("another torch build: CUDA works",),
     )
 
 
 def _failing(case: Case) -> Optional[str]:
-    for name in ("driver.nvml_error", "driver.smi_failure", *_SYMPTOMS):
+    for name in _FAILURES:
         if case.fact(name).is_known:
             return name
     return None

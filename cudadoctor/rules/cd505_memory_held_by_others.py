@@ -218,7 +218,8 @@ def _failed(
     if other is not None:
         setting = f"$env:CUDA_VISIBLE_DEVICES = '{other}'" if windows else f"export CUDA_VISIBLE_DEVICES={other}"
         instead = f"\nOr take GPU {other}, which has room: {setting}"
-    effect: dict[str, object] = {_OOM: None, _ENGINE: None, _BUSY: None, "oom.others": None, "oom.process": None}
+    gone = (_OOM, _ENGINE, _BUSY, "oom.others", "oom.process", "oom.reserved")
+    effect: dict[str, object] = dict.fromkeys(gone)
     if index is not None:
         effect.update({f"gpu.{index}.memory_used": 0, f"gpu.{index}.processes": []})
     return case.failed(

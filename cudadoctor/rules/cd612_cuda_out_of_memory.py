@@ -205,7 +205,7 @@ def _failed(
 
 # -- cures
 
-_EFFECT = {_REPORTED: None, "oom.tried": None}
+_EFFECT = {_REPORTED: None, "oom.tried": None, "allocator.ooms": 0}
 
 
 def _need_less() -> Remedy:

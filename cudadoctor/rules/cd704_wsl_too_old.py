@@ -86,7 +86,8 @@ def _failed(case: Case, message: str, evidence: tuple[str, ...], certainty: str)
         effect["system.windows_build"] = needs.windows_build
     if case.value("system.wsl") == 1:
         effect["system.wsl"] = 2
-    if "system.kernel_release" in evidence:
+    # WSL 1 has no kernel of its own, and shows a number that WSL 2 never had.
+    if "system.kernel_release" in evidence or (case.value("system.wsl") == 1 and case.value("system.kernel_release")):
         effect["system.kernel_release"] = f"{needs.kernel}-microsoft-standard-WSL2"
     return case.failed(
         message,
