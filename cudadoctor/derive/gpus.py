@@ -74,7 +74,7 @@ def gpus(case: Case) -> tuple[Gpu, ...]:
             rest = [card for card in rest if card is not same]
     found += rest
     if not found:
-        found = _from_procfs(case) or _from_registry(case)
+        found = _from_procfs(case) or _from_registry(case) or _told(case)
     return tuple(found)
 
 
@@ -291,6 +291,25 @@ def _from_smi(case: Case) -> list[Gpu]:
             )
         )
     return found
+
+
+def _told(case: Case) -> list[Gpu]:
+    """What somebody writes in an issue's form. No driver lists these, so they have no number."""
+    return [
+        Gpu(
+            label=name,
+            compute_capability=_capability_by_matrix(case, name, None) or unknown("no table knows this name"),
+            memory=unknown("nobody tells the memory"),
+            index=None,
+            pci_address=None,
+            pci_device_id=None,
+            bound_driver=None,
+            lost=False,
+            name_is_cut=False,
+            facts=("gpu.told",),
+        )
+        for name in case.value("gpu.told", [])
+    ]
 
 
 def _from_pci(case: Case, entry: dict[str, Any]) -> Gpu:

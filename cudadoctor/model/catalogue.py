@@ -130,6 +130,7 @@ CATALOGUE: dict[str, FactSpec] = {
     ),
     "pci.other_display": FactSpec("list[str]", "vendor ids of display devices of other makers (8086, 1002)"),
     "procfs.gpus": FactSpec("list[dict]", "/proc/driver/nvidia/gpus: address, model, minor, firmware, excluded"),
+    "gpu.told": FactSpec("list[str]", "GPUs as a person names them: no sign that a driver shows them"),
     "smi.gpus": FactSpec(
         "list[dict]",
         "GPUs by nvidia-smi: index, name, truncated (the name is cut), address, memory_total (bytes or null), memory_used, compute_capability (or null), mig (bool or null), driver_model (WDDM, TCC, MCDM or null), lost (bool)",
@@ -431,6 +432,7 @@ ONLY_IN_REPORTS = (
     "nodes.",
     "driver.imex",
     "driver.told_version",
+    "gpu.told",
     "torch.cuda_available",
     "smi.links",
     "smi.peer_access",

@@ -91,6 +91,8 @@ def _named(facts: Facts) -> tuple[list[str], str]:
         if entry.get("vendor_id") == "10de" or "NVIDIA" in name:
             # Without NVIDIA's driver Windows calls every card by the name of its own.
             names.append(name if "NVIDIA" in name else f"{name} (10de:{entry.get('device_id')})")
+    if not names and facts["gpu.told"].is_known:
+        return list(facts["gpu.told"].get()), facts["gpu.told"].source
     return names, facts["windows.gpus"].source
 
 

@@ -17,6 +17,7 @@ from cudadoctor.testing import (
     jetson,
     linux,
     pci_card,
+    report,
     windows,
     wsl,
 )
@@ -39,6 +40,11 @@ RTX_4090 = ("NVIDIA GeForce RTX 4090", 0, "8.9")
 
 
 class TestOneSourceEach:
+    def test_what_a_person_names_is_listed_by_no_driver(self) -> None:
+        machine = report("linux").set({"gpu.told": ["NVIDIA GeForce RTX 4090"]})
+        assert seen(machine) == [("NVIDIA GeForce RTX 4090", None, "8.9")]
+        assert only(machine).facts == ("gpu.told",)
+
     def test_nvml_knows_all(self) -> None:
         gpu = only(linux())
         assert (gpu.label, gpu.index, gpu.compute_capability.get(), gpu.memory.get()) == (*RTX_4090, 24 * GIB)

@@ -266,8 +266,8 @@ def test_gpus_of_cuda_are_matched_by_name() -> None:
         ("**PyTorch version**: 2.5.1+cu121", "torch.version", "2.5.1+cu121"),
         ("Driver version: 535.54.03", "driver.told_version", "535.54.03"),
         ("Driver version: 535.xx", "driver.told_version", UNKNOWN),
-        ("* GPU: 2x RTX 3090", "gpus", [(n, "NVIDIA GeForce RTX 3090", None, 0) for n in (0, 1)]),
-        ("GPU: yes", "gpus", []),
+        ("* GPU: 2x RTX 3090", "gpu.told", ["NVIDIA GeForce RTX 3090"] * 2),
+        ("GPU: yes", "gpu.told", UNKNOWN),
         ("CUDA: 12.4", "torch.cuda", UNKNOWN),
         ("torch 2.1.0 fails, too", "torch.version", UNKNOWN),
         ("### TensorFlow version\n\n2.18.0", "package.tensorflow.version", "2.18.0"),
@@ -278,7 +278,7 @@ def test_gpus_of_cuda_are_matched_by_name() -> None:
         ),
         ("### OS platform and distribution\n\nWindows 11 24H2", "system.os", "windows"),
         ("### Python version\n\n### GPU model\n\nRTX 3060", "python.version", UNKNOWN),
-        ("### GPU model\n\nRTX 3090", "gpus", [(0, "NVIDIA GeForce RTX 3090", None, 0)]),
+        ("### GPU model\n\nRTX 3090", "gpu.told", ["NVIDIA GeForce RTX 3090"]),
     ],
 )
 def test_what_a_person_typed(line: str, name: str, value: object) -> None:

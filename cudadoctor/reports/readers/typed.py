@@ -16,7 +16,6 @@ from typing import Optional
 from cudadoctor.matrix import Matrix
 from cudadoctor.parse.versions import is_driver_version
 from cudadoctor.reports.blocks import TYPED, Block, Claim
-from cudadoctor.reports.gpus import cuda_gpu
 from cudadoctor.reports.readers._said import package_claims, torch_claims
 from cudadoctor.reports.text import Text
 
@@ -166,4 +165,4 @@ def _gpus(value: str, line: int, matrix: Matrix) -> Iterator[Claim]:
     known = matrix.gpu(name)
     if known.capability is not None:
         name = f"NVIDIA {known.exact.name}" if known.exact is not None else name
-        yield Claim("smi.gpus", [cuda_gpu(index, name) for index in range(number)], line)
+        yield Claim("gpu.told", [name] * number, line)
