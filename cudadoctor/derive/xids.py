@@ -51,9 +51,13 @@ def xids(case: Case) -> tuple[XidEvent, ...]:
     uptime = case.value("system.uptime")
     found = []
     for place, event in enumerate(events):
-        number = str((event.get("values") or {}).get("number", ""))
+        values = event.get("values") or {}
+        number = str(values.get("number", ""))
         if event.get("kind") != "xid" or not is_digits(number, 4):
             continue
+        # "Ch 00000001 caused by previous Xid 149": the channel was ended for that one, whose own line may be missing.
+        before = str(values.get("detail", "")).rpartition("caused by previous Xid ")[2].strip()
+        number = before if is_digits(before, 4) else number
         seconds = event.get("seconds")
         old = isinstance(seconds, (int, float)) and uptime is not None and uptime - seconds > _HISTORY
         found.append(

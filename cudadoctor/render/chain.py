@@ -168,11 +168,18 @@ def _gpus(facts: Facts) -> Optional[Described]:
 def _on_the_bus(entries: list[dict[str, Any]]) -> str:
     if not entries:
         return "no NVIDIA GPU on the PCI bus"
-    return _grouped([f"NVIDIA device 10de:{entry.get('device_id')}, {_bound(entry)}" for entry in entries])
+    return _grouped([f"NVIDIA device {_number(entry)}{_bound(entry)}" for entry in entries])
+
+
+def _number(entry: dict[str, Any]) -> str:
+    return f"10de:{entry['device_id']}" if entry.get("device_id") else "on the PCI bus"
 
 
 def _bound(entry: dict[str, Any]) -> str:
-    return f"used by {entry['driver']}" if entry.get("driver") else "no driver bound"
+    """A plain lspci does not say which driver holds a card."""
+    if "driver" not in entry:
+        return ""
+    return f", used by {entry['driver']}" if entry["driver"] else ", no driver bound"
 
 
 def named_on_the_bus(facts: Facts, names: str) -> Optional[Described]:
@@ -180,8 +187,8 @@ def named_on_the_bus(facts: Facts, names: str) -> Optional[Described]:
     described = _gpus(facts)
     if described is None or not described.text.startswith("NVIDIA device "):
         return described
-    bound = " or ".join(dict.fromkeys(_bound(entry) for entry in facts["pci.gpus"].get()))
-    return Described(f"{names}, {bound}", described.source)
+    bound = " or".join(dict.fromkeys(_bound(entry).replace(",", "") for entry in facts["pci.gpus"].get()))
+    return Described(f"{names},{bound}" if bound else names, described.source)
 
 
 _KERNEL_SAYS = (

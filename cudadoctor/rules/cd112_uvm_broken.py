@@ -24,6 +24,8 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.driver import NO, YES, answer
+from cudadoctor.derive.gpus import gpus
+from cudadoctor.derive.left_out import flavour_needed
 from cudadoctor.derive.surroundings import in_container, in_report, maybe_own_linux
 from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, POSSIBLE, Case, Fix, Outcome, Remedy, Rule
 
@@ -40,6 +42,10 @@ RULE = Rule(
 _UNKNOWN_ERROR = "symptom.cuda_unknown_error"
 _SAID = "symptom.uvm_broken"
 _SLEPT = "symptom.machine_slept"
+_INIT_FAILED = "symptom.cuda_init_failed"
+_OTHER_WORKS = "symptom.other_module_works"
+# How programs name error 3.
+_ERROR_3 = ("CUDA_ERROR_NOT_INITIALIZED", "driver initialization failed")
 # What a program says that finds no GPU.
 _IN_VAIN = (_UNKNOWN_ERROR, "symptom.no_cuda_device", "symptom.no_cuda_gpus", "symptom.cuda_init_failed")
 _NOT_HELPING = ("installing torch again: the same build works once the module does",)
@@ -80,6 +86,29 @@ def _reload(case: Case, missing: bool) -> tuple[Fix, ...]:
     return (Remedy("load-uvm", {"reload": not missing, "effect": {_UNKNOWN_ERROR: None}}),)
 
 
+def _with_the_open_module(case: Case) -> Optional[Outcome]:
+    """Error 3 from the first call, where the open module is loaded: it is the one that serves HMM."""
+    words = str((case.value(_INIT_FAILED) or {}).get("text", ""))
+    code = (case.value(_INIT_FAILED) or {}).get("code")
+    first_call = code == "3" or any(name in words for name in _ERROR_3)
+    if not in_report(case) or not first_call or case.derived(answer).state == NO:
+        return None
+    other = case.fact(_OTHER_WORKS).is_known
+    is_open = case.value("driver.module_flavour") == "open" or any(
+        flavour_needed(case, gpu) == "open" for gpu in case.derived(gpus)
+    )
+    if not other and not is_open:
+        return None
+    facts = (_INIT_FAILED, *((_OTHER_WORKS,) if other else ()), "driver.module_flavour")
+    return case.failed(
+        "CUDA does not start with the open kernel module (error 3): nvidia_uvm may stumble over the kernel's HMM",
+        facts,
+        certainty=LIKELY if other else POSSIBLE,
+        fixes=(Remedy("disable-uvm-hmm", {"effect": {_INIT_FAILED: None}}),),
+        not_helping=_NOT_HELPING,
+    )
+
+
 def _hmm(case: Case) -> Optional[Outcome]:
     """A text that speaks of the module's HMM option, and of a program that finds no GPU."""
     said = str((case.value(_SAID) or {}).get("text", ""))
@@ -87,7 +116,7 @@ def _hmm(case: Case) -> Optional[Outcome]:
     if failing is None and case.value("torch.cuda_available") is False:
         failing = "torch.cuda_available"
     if "hmm" not in said.lower() or failing is None or case.derived(answer).state == NO:
-        return None
+        return _with_the_open_module(case)
     return case.failed(
         "CUDA finds no GPU while nvidia-smi does: nvidia_uvm stumbles over the kernel's HMM",
         (_SAID, failing),

@@ -39,6 +39,8 @@ RULE = Rule(
 
 _UNKNOWN_ERROR = 999  # NVML_ERROR_UNKNOWN
 _SYMPTOM = "symptom.nvml_unknown_error"
+# Somebody tells that the host still has its GPU, or what made the container lose it.
+_TOLD = ("symptom.gpu_fine_on_host", "symptom.units_reloaded")
 _SELDOM = ("apptainer", "singularity", "charliecloud")  # they make no control group of their own
 
 
@@ -89,7 +91,8 @@ def _outside(case: Case, said: tuple[str, ...]) -> Outcome:
     host = tuple(name for name in ("driver.smi_version", "scheduler.kind") if case.fact(name).is_known)
     kubernetes = case.value("scheduler.kind") == "kubernetes"
     works = case.fact("driver.smi_version").is_known
-    return _failed(case, (*said, *host), LIKELY if works or kubernetes else POSSIBLE)
+    told = tuple(name for name in _TOLD if case.fact(name).is_known)
+    return _failed(case, (*said, *host, *told), LIKELY if works or kubernetes or told else POSSIBLE)
 
 
 def _failed(case: Case, evidence: tuple[str, ...], certainty: str) -> Outcome:

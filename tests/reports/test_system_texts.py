@@ -75,7 +75,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             "pci.gpus": [
                 {
                     "address": "0000:41:00.0",
-                    "device_id": "",
+                    "device_id": "2b85",
                     "class": "030000",
                     "max_link_speed_gts": 32.0,
                     "max_link_width": 16,

@@ -52,6 +52,25 @@ CASES = [
         says="HMM",
         fix="disable-uvm-hmm",
     ),
+    fails(
+        "a report: error 3, and the proprietary module works",
+        report()
+        .says("cuda_init_failed", "cuInit(0) failed: CUDA_ERROR_NOT_INITIALIZED")
+        .says("other_module_works", "the proprietary driver works"),
+        says="HMM",
+        certainty="likely",
+        fix="disable-uvm-hmm",
+    ),
+    fails(
+        "a report: error 3 beside the open module",
+        report().says("cuda_init_failed", "library init failure: 3", code="3").set({"driver.module_flavour": "open"}),
+        certainty="possible",
+        fix="disable-uvm-hmm",
+    ),
+    skips(
+        "a report: error 3 in a process that may have been forked, and nothing of the module",
+        report("linux").says("cuda_init_failed", "CUDA error: initialization error"),
+    ),
     skips("a report from Windows", report("windows").says("cuda_unknown_error", "CUDA unknown error")),
     fails(
         "a report from a container whose host slept",

@@ -33,6 +33,11 @@ CASES = [
     ),
     fails("a report about pods", REPORT.set({"scheduler.kind": "kubernetes", **UNKNOWN_ERROR}), certainty="likely"),
     fails("a report from a container", REPORT.set({"system.container": "docker", **UNKNOWN_ERROR}), certainty="likely"),
+    fails(
+        "a report: the host still has it",
+        REPORT.set({"symptom.gpu_fine_on_host": {"text": "it works on the host"}, **UNKNOWN_ERROR}),
+        certainty="likely",
+    ),
     fails("the words alone", REPORT.set(UNKNOWN_ERROR), certainty="possible"),
     skips(
         "the log tells of a card that fails",

@@ -25,6 +25,7 @@ _DEVICE = re.compile(
     re.IGNORECASE,
 )
 _ID = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]", re.IGNORECASE)
+_UNNAMED = re.compile(r"\bDevice ([0-9a-f]{4})\b")
 _LINK = re.compile(r"\bSpeed (\d{1,2}(?:\.\d)?)\s?GT/s.{0,40}?Width x(\d{1,2})\b")
 _CLASSES = {"vga compatible controller": "030000", "3d controller": "030200", "display controller": "038000"}
 _MAKERS = {"intel": "8086", "amd": "1002", "advanced micro": "1002", "ati ": "1002", "aspeed": "1a03", "matrox": "102b"}
@@ -102,9 +103,12 @@ def _gpu(
         address = normalise_bus_id(match.group(1))
     except ParseError:
         return None
+    # A system that is older than the card knows its number alone.
+    unnamed = _UNNAMED.search(match.group(4))
+    code = ids.group(2).lower() if ids and ids.group(1).lower() == "10de" else ""
     entry: dict[str, Any] = {
         "address": address,
-        "device_id": ids.group(2).lower() if ids and ids.group(1).lower() == "10de" else "",
+        "device_id": code or (unnamed.group(1) if unnamed else ""),
         "class": class_code,
     }
     for line in details:
