@@ -29,7 +29,7 @@ from cudadoctor.derive.kernel_log import events
 from cudadoctor.derive.left_out import UNEXPLAINED, left_out, listed
 from cudadoctor.derive.surroundings import in_report, maybe_own_linux
 from cudadoctor.derive.xids import worst_xid
-from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD109",
@@ -101,7 +101,8 @@ def _reported(case: Case) -> Outcome:
         said = (*said, "symptom.device_handle_unknown")
     if (none or said) and not shown:
         facts = (*(("driver.smi_failure",) if none else ()), *said)
-        return _failed(case, [], facts, LIKELY)
+        # In a container it may only be that the device files were not passed in.
+        return _failed(case, [], facts, POSSIBLE if case.fact("container.engine").is_known else LIKELY)
     if shown:
         return case.passed("the driver shows a card", shown[0].facts)
     return case.undecided("whether the driver shows a card is not told", ("smi.gpus", "kernel.log_events"))

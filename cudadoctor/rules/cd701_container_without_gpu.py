@@ -120,6 +120,14 @@ def _told(case: Case) -> Optional[Outcome]:
         trouble = (*trouble, "torch.cuda_available")
     if case.fact(_NV).is_known:
         message = "apptainer finds nothing of a driver on this host that it could bring into the container"
+        if case.value(_ASKED):
+            return case.failed(
+                message,
+                (_NV, _ASKED, *trouble),
+                certainty=POSSIBLE,
+                fixes=(_show_driver(case),),
+                not_helping=("--nv: it was given",),
+            )
         return _failed(case, message, (_NV, *trouble), POSSIBLE)
     if not trouble or case.value("examination.kind") != "report":
         return None
@@ -193,6 +201,30 @@ def _without_driver_files() -> Remedy:
             "kind": "container",
             "id": "no-driver-in-image",
             "effect": {_HOOK: None},
+        },
+    )
+
+
+def _show_driver(case: Case) -> Remedy:
+    text = (
+        "On the host nvidia-smi must work, and ldconfig -p | grep -E 'libcuda|libnvidia-ml' must list the driver's "
+        "libraries; apptainer takes those that nvliblist.conf names. With the NVIDIA Container Toolkit on the host, "
+        "--nvccli brings them in as well."
+    )
+    if on_jetson(case):
+        text = (
+            "A Jetson's driver has libraries of other names and in another folder: add them to apptainer's "
+            "nvliblist.conf, or bring the folder in:\n    apptainer exec --nv -B /usr/lib/aarch64-linux-gnu/tegra "
+            "IMAGE PROGRAM\nThe image must be one for this L4T."
+        )
+    return Remedy(
+        "manual",
+        {
+            "title": "Let apptainer find the driver's libraries",
+            "text": text,
+            "kind": "container",
+            "id": "apptainer-libraries",
+            "effect": {_NV: None},
         },
     )
 

@@ -112,4 +112,17 @@ CASES = [
     fails("a report: a probe failed", report().log("init-failed", "nvidia: probe of 0000:01:00.0"), certainty="likely"),
     fails("a report: Xid 119", report().log("xid", "NVRM: Xid", number="119"), says="GSP", certainty="likely"),
     unknown_when("a report about torch", report("linux")),
+    fails(
+        "nvidia-smi shows none in a container, whose devices may not have been passed in",
+        linux()
+        .only()
+        .set(
+            {
+                "examination.kind": "report",
+                "container.engine": "apptainer",
+                "symptom.no_devices_found": {"text": "No devices were found"},
+            }
+        ),
+        certainty="possible",
+    ),
 ]

@@ -180,4 +180,11 @@ CASES = [
         certainty="likely",
         fix="run-container-with-gpu",
     ),
+    fails(
+        "apptainer was given --nv and finds no driver",
+        told(apptainer_no_nv="Could not find any nv files on this host!").set({"container.gpus_requested": True}),
+        says="finds nothing of a driver",
+        certainty="possible",
+        fix="manual",
+    ),
 ]
