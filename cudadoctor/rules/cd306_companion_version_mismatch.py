@@ -106,7 +106,7 @@ def _by_words(case: Case) -> Optional[Outcome]:
     text = str(case.value(_SAID, {}).get("text", ""))
     if not text or "backend" in text.lower():
         return None
-    name = "torchaudio" if "torchaudio" in text else "torchvision"
+    name = "torchaudio" if "torchaudio" in text or "_torch_sox" in text else "torchvision"
     return case.failed(
         f"{name}'s own operators are missing: it was made for another torch",
         (_SAID,),

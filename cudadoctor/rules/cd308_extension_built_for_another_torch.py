@@ -105,6 +105,8 @@ def _of_another_cuda(case: Case, other: BuiltForCuda) -> Outcome:
     )
 
 
+# Files of theirs, as the loader names them.
+_OF_COMPANIONS = ("torchaudio", "torchvision", "_torch_sox")
 _NO_LIBRARY = "symptom.torch_library_missing"
 _XFORMERS = "symptom.xformers_built_for_another_torch"
 _BITSANDBYTES = "symptom.bitsandbytes_no_cuda"
@@ -115,17 +117,21 @@ def _by_words(case: Case) -> Optional[Outcome]:
     told = case.value(_XFORMERS, {})
     built, have = str(told.get("built") or ""), str(told.get("have") or "")
     # With torch's CPU build it is torch that is wrong (CD302).
-    if built and have and not have.endswith("+cpu") and not case.fact("package.xformers.built_for_torch").is_known:
+    # A list may be that of another environment than the one that xformers spoke in.
+    elsewhere = _public(have) != (case.derived(torch_build).release or _public(have))
+    known = case.fact("package.xformers.built_for_torch").is_known
+    if built and have and not have.endswith("+cpu") and (elsewhere or not known):
         effect: dict[str, object] = {_XFORMERS: None}
         release = _public(have)
         pins = [pin for pin in case.matrix.pins("xformers") if pin.torch == f"=={release}"]
         remedy = _rebuild("xformers", release, effect)
         if pins:
             remedy = Remedy(
-                "reinstall-package", {"pins": {"xformers": pins[0].version}, "index": "torch", "effect": effect}
+                "reinstall-package",
+                {"pins": {"xformers": pins[0].version}, "index": "" if elsewhere else "torch", "effect": effect},
             )
         return case.failed(
-            f"xformers was built for torch {built}, and torch {have} is installed",
+            f"xformers was built for torch {built}, and torch {have} is {'loaded' if elsewhere else 'installed'}",
             (_XFORMERS,),
             data={"package": "xformers"},
             fixes=(remedy,),
@@ -174,6 +180,9 @@ def _by_words(case: Case) -> Optional[Outcome]:
 
 def _symbol(case: Case) -> Outcome:
     """A symbol of torch that an extension misses."""
+    missing = case.value("symptom.extension_symbol_missing", {})
+    if any(word in str(missing.get("file")) + str(missing.get("text")) for word in _OF_COMPANIONS):
+        return case.skipped("that torchvision or torchaudio does not fit torch is another matter")
     name = _package_of(case, str(case.value("symptom.extension_symbol_missing", {}).get("file") or ""))
     return case.failed(
         f"{name or 'an extension'} misses a symbol of torch: it was built for another release, or another C++ ABI",

@@ -87,7 +87,9 @@ def _by_what_pip_saw(case: Case, platform: str) -> Optional[Outcome]:
     """Of a Python that the text does not tell: pip lists the releases that have a wheel for it."""
     others = case.value("symptom.version_not_on_index", {})
     requirement = str(others.get("requirement") or "")
-    listed = [word for word in str(others.get("versions") or "").replace(",", " ").split() if numbers(word)]
+    listed = [
+        word for word in str(others.get("versions") or "").replace(",", " ").split() if numbers(word.partition("+")[0])
+    ]
     asked = _RELEASE.match(requirement)
     if listed and all(word.startswith("0.1.2") for word in listed):
         # Two source packages of 2017 are all that fits any Python.
@@ -98,6 +100,21 @@ def _by_what_pip_saw(case: Case, platform: str) -> Optional[Outcome]:
             ("symptom.version_not_on_index",),
             LIKELY,
         )
+    if listed and asked is not None:
+        newest = max((numbers(word.partition("+")[0]) or () for word in listed), default=())
+        tags = {word.partition("+")[2] for word in listed}
+        tag = tags.pop() if len(tags) == 1 else ""
+        release = case.matrix.torch_release(asked.group(1))
+        there = release is not None and (tag == "" or release.variant(tag) is not None)
+        if there and release is not None and (numbers(release.version) or ()) > newest:
+            has = {python for build in release.builds(platform) for python in build.pythons if not python.endswith("t")}
+            return _failed(
+                case,
+                f"pip finds torch up to {listed[-1]} for this Python: it is too old for torch {release.version}",
+                tuple(sorted(has, key=lambda python: numbers(python) or ())),
+                ("symptom.version_not_on_index",),
+                LIKELY,
+            )
     # On an index of PyTorch's the list begins with the first release of that CUDA variant.
     if listed and asked is not None and not any("+" in word for word in listed):
         oldest = min((numbers(word) or () for word in listed), default=())

@@ -172,10 +172,11 @@ def _no_such_release(case: Case) -> Optional[Outcome]:
         variant = release.variant(tag)
         platform = case.derived(platform_key)
         if variant is not None and (platform is None or release.build(tag, platform) is not None):
-            if match.group(3) and not any(_TORCHS_INDEX in url for _, url in _urls(case)):
+            named = [url for _, url in _urls(case) if _TORCHS_INDEX in url]
+            if match.group(3) and all(url.rstrip("/").endswith(_TORCHS_INDEX) for url in named):
                 return _failed(
                     case,
-                    f"torch {match.group(2)}+{tag} lies on PyTorch's own index, and the command does not name it",
+                    f"torch {match.group(2)}+{tag} lies on PyTorch's own index {tag}, and the command does not name it",
                     (name,),
                     LIKELY,
                     ERROR,

@@ -171,7 +171,9 @@ def _by_variable(case: Case) -> Outcome:
 
 def _count(case: Case) -> Optional[int]:
     listed = case.fact("smi.gpus")
-    count: Optional[int] = case.value("gpu.count", len(listed.get()) if listed.is_known else None)
+    # torch's warnings name the GPUs that the variable leaves, and a person names one of several.
+    is_whole = listed.is_known and not any(word in listed.source for word in ("warning", "description"))
+    count: Optional[int] = case.value("gpu.count", len(listed.get()) if is_whole else None)
     return count
 
 

@@ -152,4 +152,16 @@ CASES = [
         says="it was built for another release",
         certainty="likely",
     ),
+    skips(
+        "a companion's file",
+        linux().set(
+            {
+                "symptom.extension_symbol_missing": {
+                    "text": "torchaudio/lib/libtorchaudio.so: undefined symbol: _ZNK3c10...",
+                    "file": "libtorchaudio.so",
+                }
+            }
+        ),
+        says="another matter",
+    ),
 ]

@@ -121,4 +121,14 @@ CASES = [
         "the list of a CUDA variant's index begins with that variant",
         pip_said("version_not_on_index", "torch==1.10.0", versions="2.1.0+cu121, 2.1.1+cu121"),
     ),
+    fails(
+        "pip's list ends before the release that is asked for",
+        pip_said("version_not_on_index", "torch==2.5.1", versions="2.4.0+cu124, 2.4.1+cu124"),
+        says="it is too old for torch 2.5.1",
+        certainty="likely",
+    ),
+    unknown_when(
+        "a release that this variant has not",
+        pip_said("version_not_on_index", "torch==2.9.1", versions="2.4.0+cu124, 2.4.1+cu124, 2.6.0+cu124"),
+    ),
 ]
