@@ -132,4 +132,8 @@ CASES = [
         report().log("unsupported-gpu", "NVRM: ...", driver="550.144.03", device_id="2684"),
     ),
     skips("a report about torch", report("linux")),
+    skips(
+        "a report in which only a person names the card",
+        report("linux").set({"gpu.told": ["NVIDIA GeForce RTX 4090"]}),
+    ),
 ]

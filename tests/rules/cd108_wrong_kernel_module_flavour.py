@@ -78,4 +78,8 @@ CASES = [
         fix="install-proprietary-kernel-module",
     ),
     skips("a report about torch", report("linux")),
+    skips(
+        "a report in which only a person names the card",
+        report("linux").set({"gpu.told": ["NVIDIA GeForce RTX 4090"]}),
+    ),
 ]
