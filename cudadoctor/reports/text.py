@@ -7,6 +7,7 @@ r"""A pasted text as numbered lines, each freed of what the way of pasting has p
     "| NVIDIA-SMI 550.54 ...\n",             a notebook's JSON
     \x1b[4m\tGPU0\x1b[0m, [4m GPU0[0m        colours, also where the escape has got lost
     &gt;&gt;&gt; torch.cuda                  HTML
+    ... is not compatible wi=\nth the current               a mail, quoted-printable
     {"stdout": "Tue Mar 10\n+-----\n| NVID...    a whole text in one string
 
 Lines are cleaned when they are asked for: of a log of twenty megabytes only few are.
@@ -40,7 +41,10 @@ class Text:
     def __init__(self, name: str, content: bytes | str) -> None:
         self.name = name
         text = decode(content) if isinstance(content, bytes) else content.lstrip("\ufeff")
-        self.whole, self._numbers = _unrolled(plain_lines(text))
+        whole, pasted = _unmailed(plain_lines(text))
+        self.whole, numbers = _unrolled(whole)
+        # As a person counts the lines; None: as they stand.
+        self._numbers = numbers if pasted is None else pasted if numbers is None else [pasted[n - 1] for n in numbers]
         self._raw = self.whole.split("\n")
         self._clean: dict[str, str] = {}  # by the line as it was pasted, since logs repeat themselves
         self.marks: dict[int, Marks] = {}
@@ -67,6 +71,48 @@ class Text:
         """(index, cleaned line) from `first` up to and with `last`, as far as the text goes."""
         for index in range(max(first, 0), min(last + 1, len(self._raw))):
             yield index, self[index]
+
+
+# In a mail's quoted-printable body an equals sign stands for nothing but a byte or a line that goes on. The header says
+# that it is one, or two long lines that go on do.
+_MAIL_HEADER = re.compile(r"^content-transfer-encoding: *quoted-printable *$", re.IGNORECASE | re.MULTILINE)
+_GOES_ON = re.compile(r"^[^\n]{69,75}[^=\n]=\n", re.MULTILINE)
+_OTHER_EQUALS = re.compile(r"=(?![0-9A-F]{2}|\n|\Z)")
+_BYTES = re.compile(r"(?:=[0-9A-F]{2})+")
+
+
+def _unmailed(whole: str) -> tuple[str, Optional[list[int]]]:
+    """The text with a quoted-printable body decoded, and the number of each line as a person counts it (None: as it
+    stands)."""
+    if "=\n" not in whole and "=3D" not in whole:
+        return whole, None
+    header = _MAIL_HEADER.search(whole)
+    start = max(whole.find("\n\n", header.end()), header.end()) if header else 0
+    body = whole[start:]
+    parts = re.sub(r"^--.*$", "", body, flags=re.MULTILINE) if header else body
+    if _OTHER_EQUALS.search(parts) or (header is None and len(_GOES_ON.findall(body)) < 2):
+        return whole, None
+    lines: list[str] = []
+    numbers: list[int] = []
+    goes_on = False
+    before = whole[:start].count("\n")
+    for place, line in enumerate(whole.split("\n"), 1):
+        quoted = place > before
+        soft = quoted and line.endswith("=")
+        plain = line[:-1] if soft else line
+        if goes_on:
+            lines[-1] += plain
+        else:
+            lines.append(plain)
+            numbers.append(place)
+        goes_on = soft
+    first = next((index for index, number in enumerate(numbers) if number > before), len(lines))
+    lines[first:] = [_BYTES.sub(_decoded, line) for line in lines[first:]]
+    return "\n".join(lines), numbers
+
+
+def _decoded(match: re.Match[str]) -> str:
+    return bytes.fromhex(match.group().replace("=", "")).decode("utf-8", "replace").replace("\n", " ")
 
 
 # A line with so many written line feeds in quotation marks holds a whole text: a program's JSON, Python's repr.
@@ -103,7 +149,9 @@ def _unrolled(whole: str) -> tuple[str, Optional[list[int]]]:
 PLAIN = {0xA0: " ", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
 # Colours whose escape character a web form has dropped. A list index such as [0] is none: it has no m behind it.
 _LOST_ESCAPE = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3})*)?m(?![\w\]])|\[(?:0|1|4|7|3\d|9\d)(?:;\d{1,3})*m")
-_TAG = re.compile(r"</?(?:details|summary|pre|code|p|div|span|b|i|em|strong|table|tbody|tr|td|br|ul|ol|li)\b[^<>]{0,200}>", re.I)
+_TAG = re.compile(
+    r"</?(?:details|summary|pre|code|p|div|span|b|i|em|strong|table|tbody|tr|td|br|ul|ol|li)\b[^<>]{0,200}>", re.I
+)
 _QUOTE = re.compile(r"(?:>(?!>>)[ \t]?)+(?!>)")
 _DIFF = re.compile(r"[+](?=\||\+[-=]{3})")
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"

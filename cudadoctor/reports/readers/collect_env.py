@@ -105,14 +105,17 @@ def _start(text: Text, hit: int, before: int) -> int:
 def _end(text: Text, first: int) -> int:
     """The last line that belongs to the report."""
     last = first
-    in_cpu = listed = False
+    in_cpu = listed = seen = False
     for index, line in text.lines(first, first + _LONGEST):
         if index - last > _MOST_BETWEEN or (index > first and "collecting environment information" in line.lower()):
             break
         label = _LABEL.match(line)
         name = label.group(1) if label else ""
-        if index > first and name == "PyTorch version" and last > first + 6 and not _TITLE.match(text[last]):
-            break
+        if name == "PyTorch version":
+            # The next report, of which the first words were left out.
+            if seen:
+                break
+            seen = True
         if _LISTED.match(line):
             listed, in_cpu, last = True, False, index
         elif name in LABELS or _TITLE.match(line) or _BETWEEN.match(line) or len(line) > 1000:

@@ -24,7 +24,11 @@ TRIGGERS = (
     "with cuda capabilities sm_",
 )
 
-_TARGETS = re.compile(r"supports CUDA capabilities ((?:(?:sm|compute)_\d{2,3}[af]?[ ,.]*)+)")
+_LISTED = re.compile(r"supports CUDA capabilities *(?=sm|compute|$)")
+# The list ends with a full stop; without it, it is cut.
+_TARGETS = re.compile(r"supports CUDA capabilities *((?:(?:sm|compute)_\d{2,3}[af]?[ ,]*)+)(\.?)")
+# The lines that it may be wrapped over.
+_WRAPPED_OVER = 8
 _GPU = re.compile(
     r"Found GPU(\d{1,3}) (\S[^\n]{2,60}?) which is of (?:cuda|compute) capability (?:\(CC\) )?(\d{1,2}\.\d)"
 )
@@ -42,11 +46,8 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         if hit <= end:
             continue
         line = text[hit]
-        joined = " ".join(part.strip() for _, part in text.lines(hit, hit + 1))
-        targets = _TARGETS.search(line) or _TARGETS.search(joined)
-        if targets:
-            names = re.findall(r"(?:sm|compute)_\d{2,3}[af]?", targets.group(1))
-            yield _targets(names, hit, hit)
+        if _LISTED.search(line):
+            yield _listed(text, hit)
         gpu = _GPU.search(line)
         if gpu:
             entry = cuda_gpu(int(gpu.group(1)), gpu.group(2).strip(), gpu.group(3))
@@ -66,6 +67,23 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
                 names.append(f"sm_{row.group(1)}{row.group(2)}")
                 end = index
             yield _targets(names, hit, end)
+
+
+def _listed(text: Text, hit: int) -> Block:
+    """torch's list, which a terminal or a mail may have wrapped, also within a name. Of one that is cut only that is
+    known: what it lacks, torch may have."""
+    joined = ""
+    for index, part in text.lines(hit, hit + _WRAPPED_OVER):
+        if index > hit and not part.strip():
+            break
+        joined += part.strip() if index > hit else part
+        targets = _TARGETS.search(joined)
+        if targets and targets.group(2):
+            names = re.findall(r"(?:sm|compute)_\d{2,3}[af]?", targets.group(1))
+            return _targets(names, hit, index)
+        if not (targets or _LISTED.search(joined)):
+            break
+    return Block("torch's warning", hit, hit, (), LOG, notes=("torch's list of capabilities is cut in the text",))
 
 
 def _targets(names: list[str], first: int, last: int) -> Block:
