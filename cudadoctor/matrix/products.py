@@ -124,7 +124,7 @@ class ProductQuestions(Sections):
         return tuple(self._gpu(number) for number in found)
 
     def _named(self, asked: tuple[str, ...]) -> tuple[tuple[Gpu, ...], str]:
-        from .names import contains, key
+        from .names import key
 
         data = self.raw("gpus")
         by_name = data["by_name"]
@@ -139,12 +139,23 @@ class ProductQuestions(Sections):
                 found = by_name.get(key(attempt))
                 if found:
                     return self._best(self._rows(found), attempt), "name"
-            partial = [name for name in by_name if contains(tuple(name.split(" ")), words)] if words else []
+            partial = self._holding(words) if words else []
             if partial:
                 numbers_of = sorted({number for name in partial for number in by_name[name]})
                 return self._rows(numbers_of), "name"
         chip = data["by_chip"].get(asked[0])
         return (self._rows(chip), "chip") if chip and len(asked) == 1 else ((), "none")
+
+    def _holding(self, asked: tuple[str, ...]) -> list[str]:
+        """The names in which all these words stand, in that order."""
+        from .names import contains
+
+        apart = self.once("gpu names", lambda: {name: tuple(name.split(" ")) for name in self.raw("gpus")["by_name"]})
+        known = self.once("gpu words", lambda: frozenset(word for words in apart.values() for word in words))
+        # Most words of a name that is in no table are in no name at all. (How a form factor is written may differ.)
+        if not all(word in known or word.startswith("sxm") for word in asked):
+            return []
+        return [name for name, words in apart.items() if contains(words, asked)]
 
     def _sizes(self, found: tuple[Gpu, ...], asked: tuple[str, ...]) -> tuple[Gpu, ...]:
         """Where only a laptop's GPU has just this name (GTX 1060), the cards of that name, which have a size in it."""
