@@ -138,7 +138,7 @@ def _unopened(case: Case) -> Outcome:
         (_OPEN, *(("limits.nofile",) if case.fact("limits.nofile").is_known else ())),
         certainty=POSSIBLE,
         blame=ENVIRONMENT,
-        fixes=(_more_files(_OPEN), Remedy("enlarge-shm", {"size": 8 * _GIB, "effect": {_OPEN: None}})),
+        fixes=(_more_files(_OPEN),),
     )
 
 

@@ -67,6 +67,6 @@ CASES = [
         linux().only().set({"symptom.shared_object_not_opened": {"text": "unable to open shared memory object"}}),
         says="too many files are open",
         certainty="possible",
-        fix=["manual", "enlarge-shm"],
+        fix="manual",
     ),
 ]
