@@ -83,7 +83,7 @@ def _without_echoes(blocks: Sequence[Block]) -> list[Block]:
     for block in sorted(blocks, key=lambda one: (one.first, -one.last)):
         if block.last <= end and (block.trust <= TYPED or "without its head" in block.kind):
             continue
-        if block.trust > TYPED:
+        if block.trust > TYPED and block.kind != "error message":  # a sentence holds no output of another program
             end = max(end, block.last)
         kept.append(block)
     return kept
