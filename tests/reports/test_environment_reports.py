@@ -278,6 +278,9 @@ def test_gpus_of_cuda_are_matched_by_name() -> None:
         ),
         ("### OS platform and distribution\n\nWindows 11 24H2", "system.os", "windows"),
         ("### Python version\n\n### GPU model\n\nRTX 3060", "python.version", UNKNOWN),
+        ("A new box with an RTX 5090 (driver 570.124.06)", "driver.told_version", "570.124.06"),
+        ("it works with driver 535.54.03, not with driver 570.12.02", "driver.told_version", UNKNOWN),
+        ("cu130 needs driver 580.65.06", "driver.told_version", UNKNOWN),
         ("### GPU model\n\nRTX 3090", "gpu.told", ["NVIDIA GeForce RTX 3090"]),
     ],
 )
