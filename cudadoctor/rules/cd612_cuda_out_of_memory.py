@@ -135,7 +135,8 @@ def _reported(case: Case, told: Numbers) -> Outcome:
             f"and it {asked}"
         )
         return _failed(case, "real", message, evidence, CERTAIN, (_need_less(),), (_NO_FRAGMENTS,))
-    return _failed(case, "unclear", "the GPU's memory did not suffice", evidence, CERTAIN, (_need_less(), _look(case)))
+    # Without numbers it may also be the machine's own memory: Windows backs what a program takes of the GPU with it.
+    return _failed(case, "unclear", "the GPU's memory did not suffice", evidence, LIKELY, (_need_less(), _look(case)))
 
 
 _NO_FRAGMENTS = "expandable_segments: next to nothing is held that no tensor uses"

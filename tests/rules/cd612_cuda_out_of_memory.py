@@ -101,7 +101,7 @@ CASES = [
         certainty="certain",
     ),
     fails("free, and yet refused", oom(tried=1, total=24, free=20, allocated=1, reserved=1.1), certainty="possible"),
-    fails("no numbers", REPORT.set(SYMPTOM), says="did not suffice", certainty="certain", severity="error"),
+    fails("no numbers", REPORT.set(SYMPTOM), says="did not suffice", certainty="likely", severity="error"),
     fails(
         "torch's table: pieces between tensors",
         linux().set(
