@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from reports.reading import shown
+from reports.reading import UNKNOWN, shown
 
 from cudadoctor import diagnose_text
 from cudadoctor.model import CRASH, ERROR, FAIL, WARNING
@@ -311,6 +311,31 @@ MACHINES: dict[str, Healthy] = {
         "RuntimeError: Dataset 'data.yaml' error: images not found\n",
         OK,
         {"torch.version": "2.5.1+cu121", "gpus": [(0, "NVIDIA GeForce RTX 3060", None, 12288)]},
+    ),
+    "Unsloth": Healthy(
+        "==((====))==  Unsloth 2025.3.19: Fast Llama patching. Transformers: 4.50.0.\n"
+        "   \\\\   /|    GPU: NVIDIA GeForce RTX 3060. Num GPUs = 1. Max memory: 11.754 GB. Platform: Linux.\n"
+        "O^O/ \\_/ \\    Torch: 2.6.0+cu124. CUDA: 8.6. CUDA Toolkit: 12.4. Triton: 3.2.0\n"
+        "Loading checkpoint shards: 100%|#####| 4/4 [00:09<00:00,  2.40s/it]\nValueError: no chat template\n",
+        OK,
+        {"torch.version": "2.6.0+cu124", "torch.cuda": "12.4", "gpus": [(0, "NVIDIA GeForce RTX 3060", None, 12036)]},
+    ),
+    "SD.Next": Healthy(
+        "10:12:33-100000 INFO     Torch: torch==2.7.1+cu128 torchvision==0.22.1+cu128\n"
+        "10:12:35-100001 INFO     Device: device=NVIDIA GeForce RTX 4090 n=1 arch=sm_90 capability=(8, 9) cuda=12.8 "
+        "cudnn=90701 driver=576.80\nTypeError: load_lora() got an unexpected keyword argument\n",
+        OK,
+        {
+            "torch.version": "2.7.1+cu128",
+            "driver.smi_version": "576.80",
+            "gpus": [(0, "NVIDIA GeForce RTX 4090", "8.9", 0)],
+        },
+    ),
+    "DeepSpeed takes an nvcc of another minor": Healthy(
+        "Installed CUDA version 12.3 does not match the version torch was compiled with 12.4 but since the APIs are "
+        "compatible, accepting this combination\n" + RANK,
+        UNDECIDED,
+        {"symptom.cuda_version_mismatch": UNKNOWN},
     ),
     "TensorFlow opens its GPU": Healthy(
         "2023-04-06 12:07:39.881632: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1613] Created device "

@@ -55,7 +55,8 @@ _MOST = 400
 _MOST_FIELDS = 20
 _FIELD = re.compile(
     r"\s*(?:[-*+\u2022]\s+|\d[.)]\s+|\|\s*)?(?:\[[ xX]\]\s*)?[*_`]{0,3}(?P<key>"
-    r"(?:py)?torch(?: version)?|(?:nvidia )?(?:gpu )?driver(?: version)?|gpus?(?: model| name| type)?|graphics card|"
+    r"(?:py)?torch(?: version)?|(?:nvidia )?(?:gpu )?driver(?: version)?|graphics card|"
+    r"gpus?(?: models?(?: and configuration)?| name| type)?|"
     r"os(?: version| platform(?: and distribution)?)?|operating system(?: version)?|python(?: version)?|"
     r"tensorflow version(?: \([^()\n]{1,40}\))?"
     r")[*_`]{0,3}\s{0,20}(?P<mark>[:=|]|\s)[*_`\s]{0,6}(?P<value>\S[^\n]{0,120})$",
@@ -113,6 +114,8 @@ def _field(text: Text, hit: int) -> Optional[tuple[str, str, str, int]]:
 
 
 def _claims(key: str, mark: str, value: str, line: int, matrix: Matrix) -> Iterator[Claim]:
+    if value.startswith(("[e.g.", "(e.g.", "e.g.")):
+        return  # the form's own example, left as it was
     if "torch" in key:
         torch = _TORCH.match(value)
         # Without a colon it may be a sentence ("torch 2.1.0 fails, too"): then it must be all there is.
