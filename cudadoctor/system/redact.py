@@ -96,6 +96,15 @@ _PATTERNS = (
         HIDDEN,
         ("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "xox", "sk-", "pypi-"),
     ),
+    # password=..., api_key: ..., Authorization: Bearer ...
+    _Pattern(
+        r"(?i)(\b[\w\-]*(?:api[_\-]?key|passw(?:or)?d|secret|token|authorization|credential)[\"']?"
+        r"\s*[:=]\s*[\"']?(?:bearer |basic )?)[^\s\"',;&]{6,}",
+        r"\g<1>" + HIDDEN,
+        ("api_key", "api-key", "apikey", "passw", "secret", "token", "authorization", "credential"),
+    ),
+    # The program that an Xid names.
+    _Pattern(r"(?i)(\bpid='?\d+'?, ?name=)[^,\s]+", r"\g<1>program", ("name=",)),
     _Pattern(r"(?i)(\bserial(?: ?number)?\"?\s*[:=]\s*\"?)[^\s\",;]+", r"\g<1>" + HIDDEN, ("serial",)),
     _Pattern(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])", MAC, colons=5),
     _Pattern(r"(?<![\w.+\-/])[\w.+\-]{1,64}@[A-Za-z][\w\-]*(?:\.[\w\-]+)*\.[A-Za-z]{2,}\b", MAIL, ("@",), dots=1),
@@ -141,6 +150,8 @@ _TELLING = (
     (r"(?m)^(?:export )?(?:HOSTNAME|COMPUTERNAME|HOST)=([\w.\-]{1,64})", "host"),
     (r"\bLinux ([\w.\-]{1,64}) \d+\.\d+[\w.\-]* #\d", "host"),
     (r"(?:Host Name|Hostname|Hostnameprefix|主机名|node|Node):[ \t]{1,40}([A-Za-z][\w.\-]{1,62})", "host"),
+    (r"(?m)^srun: (?:error: )?([A-Za-z][\w.\-]{1,62}): task", "host"),
+    (r"(?m)^(?:\[?\d*\]?:? ?)?([A-Za-z][\w.\-]{1,62}):\d+:\d+ \[\d+\] NCCL", "host"),
     (r"(?m)^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ([\w.\-]{1,64}) \S{1,60}?: ", "host"),
 )  # fmt: skip
 

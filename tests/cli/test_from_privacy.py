@@ -73,6 +73,25 @@ PLANTED = {
         "torch.distributed.DistNetworkError: connection to tcp://10.31.7.99:29500 failed, No CUDA GPUs are available",
         "10.31.7.99",
     ),
+    "a password beside an error": Planted(
+        "RuntimeError: No CUDA GPUs are available (login with password=hunter2hunter)", "hunter2hunter"
+    ),
+    "a header with a token": Planted(
+        "Authorization: Bearer abcdef0123456789\nRuntimeError: No CUDA GPUs are available", "abcdef0123456789"
+    ),
+    "a key in JSON": Planted('{"api_key": "zq98zq98zq98", "error": "No CUDA GPUs are available"}', "zq98zq98zq98"),
+    "the node in srun's line": Planted(
+        "srun: error: quartznode17: task 0: Exited with exit code 1\nquartznode17: No CUDA GPUs are available",
+        "quartznode17",
+    ),
+    "the node in NCCL's lines": Planted(
+        "quartznode18:4242:4242 [0] NCCL INFO Bootstrap : Using eth0\n"
+        "quartznode18:4242:4242 [0] misc/socket.cc:50 NCCL WARN socketStartConnect: Connect failed",
+        "quartznode18",
+    ),
+    "the program of an Xid": Planted(
+        "[ 12.3] NVRM: Xid (PCI:0000:65:00): 31, pid=1234, name=winifreds-job, Ch 00000008, MMU Fault", "winifreds-job"
+    ),
     "an address of Ray's": Planted(
         "(worker pid=77, ip=10.31.7.98) RuntimeError: No CUDA GPUs are available", "10.31.7.98"
     ),
