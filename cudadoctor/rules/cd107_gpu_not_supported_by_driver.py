@@ -86,9 +86,18 @@ def _logged(case: Case, event: Mapping[str, Any]) -> Outcome:
         ("kernel.log_events",),
         severity=INFO if works else ERROR,
         data={"last_branch": f"R{branch}" if branch else None},
-        fixes=(Remedy("install-driver", {"branch": int(branch)} if branch.isdigit() else {}),) if not works else (),
+        fixes=(Remedy("install-driver", _last(case, int(branch)) if branch.isdigit() else {}),) if not works else (),
         not_helping=("a newer driver: support for this card has ended",),
     )
+
+
+def _last(case: Case, number: int) -> dict[str, Any]:
+    """The branch that was the last for a card, and the kernel module that all such cards demand."""
+    branch = case.matrix.branch_of(f"{number}.0", "linux")
+    rows = [row for row in case.matrix.architectures() if branch is not None and row.name in branch.last_for]
+    demanded = {row.modules for row in rows} - {None}
+    flavour = {"flavour": demanded.pop()} if len(demanded) == 1 and demanded < {"open", "proprietary"} else {}
+    return {"branch": number, **flavour}
 
 
 def _refused(case: Case, told: Mapping[str, Any]) -> Optional[Outcome]:
@@ -115,7 +124,7 @@ def _refused(case: Case, told: Mapping[str, Any]) -> Optional[Outcome]:
         ("kernel.log_events",),
         certainty=certainty,
         severity=INFO if works else ERROR,
-        fixes=(Remedy("install-driver", {"branch": until} if until else {}),) if not works else (),
+        fixes=(Remedy("install-driver", _last(case, until) if until else {}),) if not works else (),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Optional
 
 import pytest
 
+from cudadoctor import diagnose_text
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import load_matrix
 from cudadoctor.model import FixStep
@@ -226,3 +227,27 @@ def test_a_step_that_names_a_branch_installs_that_branch(version: str, package: 
     found = {item.step.id: item.step for item in spell_out("update-driver", context, {"minimum_cuda_major": 13})}
     assert quote(found["install-driver"].argv or ()) == f"sudo apt-get install {package}"
     assert "R580" in found["install-driver"].title
+
+
+def told(text: str) -> str:
+    """What `fix --from` would say of a text: titles and words of all steps."""
+    steps = diagnose_text(text).document["plan"]["steps"]
+    return "\n".join(f"{step['title']}\n{step.get('instructions', '')}" for step in steps)
+
+
+def test_a_card_that_is_known_by_its_last_branch_alone_gets_the_modules_that_it_demands() -> None:
+    said = told(
+        "[ 9.1] NVRM: The NVIDIA NVIDIA GeForce GTX 1080 GPU installed in this system is\n"
+        "[ 9.1] NVRM:  supported through the NVIDIA 580.xx Legacy drivers. Please\n"
+    )
+    assert "R580 (proprietary kernel modules)" in said
+
+
+def test_without_a_distribution_every_builder_of_modules_is_named() -> None:
+    said = told(
+        "$ nvidia-smi\nNVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+        "Error! Bad return status for module build on kernel: 6.12.9-zen1-1-zen (x86_64)\n"
+        "Consult /var/lib/dkms/nvidia/570.86.16/build/make.log for more information.\n"
+    )
+    assert "for kernel 6.12.9-zen1-1-zen" in said
+    assert "'None'" not in said

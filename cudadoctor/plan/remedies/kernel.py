@@ -179,9 +179,14 @@ def build_module(context: Context, kernel: str = "") -> list[Draft]:
         return other
     unnamed = not kernel and context.facts.value("system.kernel_release") is None
     if unnamed and context.facts.value("examination.kind") == "report":
-        return [_build_for_the_running_kernel()]
+        return [_build_by_whoever_does()]
     release = validate.kernel(kernel) if kernel else context.kernel
     distribution = context.distribution
+    if distribution is None:
+        return [
+            _build_by_whoever_does(release),
+            load_module(context, "nvidia")[0].with_effect({"driver.module_loaded": True}),
+        ]
     steps = header_steps(context) if context.facts.value("system.kernel_release") is not None else []
     command = distribution.rebuild(release) if distribution is not None else ()
     version = context.facts.value("driver.library_version")
@@ -236,19 +241,22 @@ def build_module(context: Context, kernel: str = "") -> list[Draft]:
     return steps
 
 
-def _build_for_the_running_kernel() -> Draft:
-    """A text does not always name the kernel."""
+def _build_by_whoever_does(release: str = "") -> Draft:
+    """A text does not always name the kernel, or the distribution that would say who builds."""
+    headers = (
+        f"the headers of kernel {release}" if release else "the headers of the running kernel (`uname -r` names it)"
+    )
     text = (
-        "Install the headers of the running kernel (`uname -r` names it), and build again: `sudo dkms autoinstall` "
-        "where DKMS builds the module, `sudo akmods --force` on Fedora. The log names what fails "
-        "(/var/lib/dkms/nvidia/*/build/make.log): a compiler's error there means that this driver is too old for the "
-        "kernel, so take a newer one, or boot the kernel that was used before."
+        f"Install {headers}, and build again: `sudo dkms autoinstall` where DKMS builds the module, "
+        "`sudo akmods --force` on Fedora; where the packages bring built modules, install the one for this kernel. "
+        "The log names what fails (/var/lib/dkms/nvidia/*/build/make.log): a compiler's error there means that this "
+        "driver is too old for the kernel, so take a newer one, or boot the kernel that was used before."
     )
     effect = {f"symptom.{name}": None for name in ("module_build_failed", "module_not_found", "module_wrong_kernel")}
     return draft(
         DRIVER,
         "build-module",
-        "Build the nvidia module for the running kernel",
+        f"Build the nvidia module for {f'kernel {release}' if release else 'the running kernel'}",
         "kernel",
         needs=("root", "network"),
         instructions=text,
