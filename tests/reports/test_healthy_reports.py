@@ -331,6 +331,14 @@ MACHINES: dict[str, Healthy] = {
             "gpus": [(0, "NVIDIA GeForce RTX 4090", "8.9", 0)],
         },
     ),
+    "a failure of long ago": Healthy(
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. That was last month; everything "
+        "works.\n"
+        + env("2.5.1+cu124", "12.4", UBUNTU, "3.12.3", "GPU 0: NVIDIA GeForce RTX 3050", "550.120")
+        + "AttributeError: 'Trainer' object has no attribute 'tokenizer'\n",
+        OK,
+        {"driver.smi_failure": UNKNOWN, "driver.smi_version": "550.120"},
+    ),
     "DeepSpeed takes an nvcc of another minor": Healthy(
         "Installed CUDA version 12.3 does not match the version torch was compiled with 12.4 but since the APIs are "
         "compatible, accepting this combination\n" + RANK,

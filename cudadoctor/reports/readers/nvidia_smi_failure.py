@@ -9,6 +9,7 @@ which number it named. A shell that knows no nvidia-smi is only a symptom: it ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -38,6 +39,10 @@ _BEGINNINGS = (
     "Unable to determine the device handle",
     'Field "',
 )
+# A sentence that quotes the failure and tells that it is over.
+_OVER = re.compile(
+    r"\b(?:last (?:year|month|week)|works? (?:fine )?(?:now|again)|(?:all|everything) works)\b", re.IGNORECASE
+)
 _KEPT = 300
 # NVML's other programs print their line, nvidia-smi its NVML version, right below; a wrapped line goes on there.
 _LINES = 3
@@ -47,7 +52,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     seen: set[str] = set()
     for hit in last_of_each(text, hits):
         line = _from_its_beginning(text, hit)
-        if not line or line in seen:
+        if not line or line in seen or _OVER.search(text[hit]):
             continue
         seen.add(line)
         following = [line.strip() for _, line in text.lines(hit + 1, hit + _LINES) if line.strip()]
