@@ -39,6 +39,38 @@ def decode(data: bytes, fallback: str | None = None) -> str:
     return data.decode("utf-8", "replace")
 
 
+# Code pages of consoles, and words that Windows says in their languages: read in the wrong one they are not there.
+_CODE_PAGES = {
+    "gb18030": ("版本", "不是", "系统", "错误", "内存", "无法", "拒绝", "电源", "驱动"),
+    "big5": ("版本", "不是內部", "系統", "錯誤", "記憶體", "無法"),
+    "shift_jis": ("コマンド", "システム", "エラー", "メモリ", "バージョン"),
+    "euc_kr": ("명령", "시스템", "오류", "메모리", "버전"),
+    "cp1251": ("является", "ошибка", "система", "память", "верси"),
+    "cp866": ("является", "ошибка", "система", "память", "верси"),
+    "cp1252": ("für", "über", "größe", "verfügbar", "speicher", "mémoire", "système", "réseau", "versión"),
+    "cp850": ("für", "über", "größe", "verfügbar", "mémoire", "système", "réseau", "versión"),
+}
+
+
+def decode_pasted(data: bytes) -> str:
+    """As `decode`, of a text whose console nobody knows: what is not UTF-8 is read in the code page in which most words
+    of a console's language stand."""
+    try:
+        if _utf16_without_mark(data) is None:
+            data.decode("utf-8")
+        return decode(data)
+    except UnicodeDecodeError:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+            return decode(data)
+    best, most = "", 0
+    for name, words in _CODE_PAGES.items():
+        text = data[:200_000].decode(name, "replace").lower()
+        hits = sum(text.count(word) for word in words) - text.count("\ufffd")
+        if hits > most:
+            best, most = name, hits
+    return data.decode(best, "replace") if best else decode(data)
+
+
 def _utf16_without_mark(data: bytes) -> str | None:
     # ASCII written as UTF-16 has a NUL in every second byte; no other output that we read has many.
     head = data[:4000]

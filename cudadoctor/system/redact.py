@@ -23,7 +23,7 @@ from typing import Any, Optional, Union
 
 from cudadoctor.model.fact import Fact, Facts
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.parse.decode import decode
+from cudadoctor.parse.decode import decode_pasted
 
 USER = "user"
 OTHER_USER = "other"
@@ -211,7 +211,7 @@ class Redactor:
         told: dict[str, dict[str, int]] = {"user": {}, "home": {}, "host": {}}
         for text in texts:
             if isinstance(text, bytes):
-                text = decode(text)
+                text = decode_pasted(text)
             if len(text) > 2 * _TOLD_WITHIN:
                 text = text[:_TOLD_WITHIN] + "\n" + text[-_TOLD_WITHIN:]
             for expression, *kinds in _TELLING:

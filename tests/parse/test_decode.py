@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cudadoctor.parse.decode import decode, plain_lines, program_text, strip_ansi
+from cudadoctor.parse.decode import decode, decode_pasted, plain_lines, program_text, strip_ansi
 
 PLAN = "GUID des Energieschemas: 381b4222-f694-41f0-9685-ff5bb260df2e  (Höchstleistung)\n"
 
@@ -80,3 +80,22 @@ def test_any_bytes_are_text(data: bytes, fallback: str | None) -> None:
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00\x1b\x9b\r\ufeff"), max_size=200))
 def test_utf8_text_is_unchanged(text: str) -> None:
     assert program_text(text.encode()) == text
+
+
+CONSOLES = [
+    ("'nvidia-smi' 不是内部或外部命令，也不是可运行的程序\n", "gb18030"),
+    ("'nvidia-smi' 不是內部或外部命令、可執行的程式或批次檔。系統錯誤\n", "big5"),
+    ("'nvidia-smi' は、内部コマンドまたは外部コマンド、システムエラー\n", "shift_jis"),
+    ("'nvidia-smi' 은(는) 내부 또는 외부 명령, 시스템 오류\n", "euc_kr"),
+    ('"nvidia-smi" не является внутренней или внешней командой, ошибка\n', "cp1251"),
+    ('"nvidia-smi" не является внутренней или внешней командой, ошибка\n', "cp866"),
+    ("Verfügbarer physischer Speicher für alle: größer\n", "cp1252"),
+    ("Verfügbarer physischer Speicher für alle: größer\n", "cp850"),
+    ("mémoire du système: 16 Go\n", "utf-8"),
+    ("WSL 版本: 2.1.5.0\n", "utf-16"),
+]
+
+
+@pytest.mark.parametrize(("text", "code_page"), CONSOLES, ids=[name for _, name in CONSOLES])
+def test_a_pasted_text_of_a_console_is_read_in_its_code_page(text: str, code_page: str) -> None:
+    assert decode_pasted(text.encode(code_page)) == text
