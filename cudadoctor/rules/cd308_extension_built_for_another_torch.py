@@ -107,6 +107,7 @@ def _of_another_cuda(case: Case, other: BuiltForCuda) -> Outcome:
 
 # Files of theirs, as the loader names them.
 _OF_COMPANIONS = ("torchaudio", "torchvision", "_torch_sox")
+_NO_MODULE = "symptom.extension_module_missing"
 _NO_LIBRARY = "symptom.torch_library_missing"
 _XFORMERS = "symptom.xformers_built_for_another_torch"
 _BITSANDBYTES = "symptom.bitsandbytes_no_cuda"
@@ -149,6 +150,17 @@ def _by_words(case: Case) -> Optional[Outcome]:
             certainty=POSSIBLE if of_cuda else LIKELY,
             fixes=(_rebuild("the extension", case.derived(torch_build).release, {_NO_LIBRARY: None}),),
             not_helping=("another driver or CUDA toolkit: the library is torch's own",),
+        )
+    absent = str(case.value(_NO_MODULE, {}).get("module") or "")
+    if absent:
+        name = absent.partition(".")[0].replace("_", "-")
+        return case.failed(
+            f"the compiled part of {name} is not there: it was installed without it, or built for another torch",
+            (_NO_MODULE,),
+            certainty=LIKELY,
+            data={"package": name},
+            fixes=(_rebuild(name, case.derived(torch_build).release, {_NO_MODULE: None}),),
+            not_helping=("another driver: the package lacks its own file",),
         )
     lacking = case.value(_BITSANDBYTES, {})
     library = str(lacking.get("library") or lacking.get("cuda") or "")

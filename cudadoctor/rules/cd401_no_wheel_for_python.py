@@ -130,8 +130,8 @@ def _by_what_pip_saw(case: Case, platform: str) -> Optional[Outcome]:
                 ("symptom.version_not_on_index",),
                 LIKELY,
             )
-    nothing = str(case.value("symptom.no_matching_wheel", {}).get("text")) + str(others.get("text"))
-    if "from versions: none" in nothing and not case.fact("install.index_url").is_known:
+    nothing = case.value("symptom.no_matching_wheel", {}).get("versions") == "none"
+    if nothing and not case.fact("install.index_url").is_known:
         return _failed(
             case,
             "pip finds no torch at all for this Python: it is too new, too old, or a 32-bit build",

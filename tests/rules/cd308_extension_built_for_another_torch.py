@@ -164,4 +164,12 @@ CASES = [
         ),
         says="another matter",
     ),
+    fails(
+        "an extension without its compiled part",
+        linux().set(
+            {"symptom.extension_module_missing": {"text": "No module named 'mmcv._ext'", "module": "mmcv._ext"}}
+        ),
+        says="the compiled part of mmcv is not there",
+        certainty="likely",
+    ),
 ]

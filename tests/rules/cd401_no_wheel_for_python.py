@@ -111,11 +111,16 @@ CASES = [
         certainty="likely",
     ),
     fails(
-        "no versions at all", pip_said("no_matching_wheel", "torch"), says="finds no torch at all", certainty="possible"
+        "no versions at all",
+        pip_said("no_matching_wheel", "torch", versions="none"),
+        says="finds no torch at all",
+        certainty="possible",
     ),
     unknown_when(
         "no versions on an index that is named",
-        pip_said("no_matching_wheel", "torch").set({"install.index_url": "https://download.pytorch.org/whl/cu999"}),
+        pip_said("no_matching_wheel", "torch", versions="none").set(
+            {"install.index_url": "https://download.pytorch.org/whl/cu999"}
+        ),
     ),
     unknown_when(
         "the list of a CUDA variant's index begins with that variant",

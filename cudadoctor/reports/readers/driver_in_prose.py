@@ -21,8 +21,8 @@ TRIGGERS = ("driver 0", "driver version 0", "drivers 0")
 _NAMED = re.compile(r"\bdrivers?(?: version)? v?(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.]*\d)", re.IGNORECASE)
 _NOT_HERE = re.compile(
     r"\b(?:require|requires|needs?|minimum|at least|newer|older|later|earlier|above|below|up(?:grad|dat)\w+|"
-    r"downgrad\w+|tried|try|would|should|until|since|before|with (?:the )?previous|works? (?:with|on|fine)|worked|instead|"
-    r"than|or)\b|[<>]=?\s*\d",
+    r"downgrad\w+|tried|try|would|should|until|since|before|with (?:the )?previous|works? (?:with|on|fine)|worked|"
+    r"instead|than|or)\b|[<>]=?\s*\d",
     re.IGNORECASE,
 )
 _MOST = 100
