@@ -21,7 +21,7 @@ from html import unescape
 from typing import Optional
 
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.parse.decode import decode, plain_lines, strip_ansi
+from cudadoctor.parse.decode import decode_pasted, plain_lines, strip_ansi
 
 # No line that a program prints about a GPU is longer; a line beyond it is data (a notebook's picture, a core dump).
 LONGEST = 100_000
@@ -40,7 +40,7 @@ class Text:
 
     def __init__(self, name: str, content: bytes | str) -> None:
         self.name = name
-        text = decode(content) if isinstance(content, bytes) else content.lstrip("\ufeff")
+        text = decode_pasted(content) if isinstance(content, bytes) else content.lstrip("\ufeff")
         whole, pasted = _unmailed(plain_lines(text))
         self.whole, numbers = _unrolled(whole)
         # As a person counts the lines; None: as they stand.
