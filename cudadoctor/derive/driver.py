@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cudadoctor.derive.surroundings import in_report, jetson_nodes, nvidia_nodes, on_jetson
+from cudadoctor.derive.surroundings import built_for_rocm, in_report, jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.model import Fact, absent, known, unknown
 from cudadoctor.model.record import NamedTuple
 
@@ -96,6 +96,7 @@ def cuda_works(case: Case) -> bool:
     return (
         in_report(case)
         and case.value("torch.cuda_available") is True
+        and not built_for_rocm(case)
         and not any(case.fact(name).is_known for name in IN_VAIN)
     )
 

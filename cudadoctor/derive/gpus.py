@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional
 
-from cudadoctor.derive.surroundings import in_report, jetson_nodes, nvidia_nodes, on_jetson
+from cudadoctor.derive.surroundings import built_for_rocm, in_report, jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.derive.symptoms import symptom
 from cudadoctor.model import Fact, absent, known, unknown
 from cudadoctor.model.catalogue import gpu_numbers
@@ -169,7 +169,7 @@ def _speaks_of_nvidia(case: Case) -> bool:
         return True
     if "+cu" in str(case.value("torch.version") or "") or case.fact("toolkit.nvcc_on_path_version").is_known:
         return True
-    return bool(case.value("torch.cuda_available", False))
+    return bool(case.value("torch.cuda_available", False)) and not built_for_rocm(case)
 
 
 # What only programs built with CUDA say, and there are none for macOS.

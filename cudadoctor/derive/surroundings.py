@@ -47,6 +47,11 @@ def in_report(case: Case) -> bool:
     return bool(case.value("examination.kind") == "report")
 
 
+def built_for_rocm(case: Case) -> bool:
+    """Whether torch is a build for AMD's GPUs: of those, it says that CUDA is available."""
+    return case.fact("torch.hip").is_known or "+rocm" in str(case.value("torch.version") or "")
+
+
 def maybe_own_linux(case: Case) -> bool:
     """`on_own_linux`, or a report that says nothing against it."""
     if in_report(case) and case.fact("system.os").is_unknown:

@@ -76,7 +76,8 @@ _NO_LIBCUDA = ("symptom.no_driver_found", "symptom.libcuda_missing", "symptom.cu
 
 def _reported(case: Case, state: str) -> Outcome:
     """What a text says: that nvidia-smi is not there is much, and may be said in a container, too."""
-    if in_container(case) or case.fact("scheduler.kind").is_known or state == NONE:
+    lent = case.fact("symptom.hosted_notebook_named").is_known
+    if lent or in_container(case) or case.fact("scheduler.kind").is_known or state == NONE:
         return case.skipped("whether the host has a driver is not told")
     if driver_software(case) or case.value("driver.module_loaded", False):
         return case.skipped("a driver is installed; why it is not at work is for other rules")

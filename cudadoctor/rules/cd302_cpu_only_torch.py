@@ -65,6 +65,10 @@ def judge(case: Case) -> Outcome:
             f"torch {build.version} is built {what}; whether there is a GPU to use is not known", evidence
         )
     if seen is not case.derived(presence):
+        if build.kind == ROCM:
+            return case.skipped(f"torch {build.version} is built {what}, and the text shows no NVIDIA GPU")
+        if not said and case.fact(_CPU_WANTED).is_known:
+            return case.skipped(f"torch {build.version} is built {what}, and the program is started for the processor")
         return case.failed(
             f"torch {build.version} is built {what}: it cannot use an NVIDIA GPU",
             tuple(dict.fromkeys((*evidence, *said))),
@@ -91,6 +95,7 @@ def judge(case: Case) -> Outcome:
 
 
 _CPU_SAID = "symptom.cpu_build_said"
+_CPU_WANTED = "symptom.cpu_wanted"
 _NOT_HELPING = ("a CUDA toolkit (nvcc) or another driver: a CPU build never looks for a GPU",)
 # What a run says of a build without CUDA.
 _SAID = ("symptom.torch_not_compiled_with_cuda", "symptom.xformers_built_for_another_torch", "torch.cuda_available")

@@ -22,8 +22,10 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.gpus import LENT_TO_GUESTS, NONE, PRESENT, gpus, presence
-from cudadoctor.derive.surroundings import driver_software, in_job, in_wsl
+from cudadoctor.derive.surroundings import built_for_rocm, driver_software, in_job, in_report, in_wsl
 from cudadoctor.rules.api import ALLOCATION, ERROR, LIKELY, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -50,6 +52,11 @@ def judge(case: Case) -> Outcome:
     seen = case.derived(presence)
     if seen.state == PRESENT:
         return case.passed(_names(case) or seen.reason, seen.evidence, {"gpus": [g.label for g in case.derived(gpus)]})
+    if in_report(case) and built_for_rocm(case):
+        return case.skipped("torch is built for AMD's ROCm, and the text shows no NVIDIA GPU")
+    hosted = _in_a_hosted_notebook(case) if seen.state != NONE else None
+    if hosted is not None:
+        return hosted
     if seen.state != NONE:
         # Inside WSL the one thing that can be done is done in Windows.
         remedy = "; if it has a card, install NVIDIA's driver in Windows, then run wsl --shutdown"
@@ -79,6 +86,44 @@ def judge(case: Case) -> Outcome:
         f"this machine has no NVIDIA GPU, so CUDA cannot work on it{beside}",
         (*seen.evidence, fact) if beside else seen.evidence,
         not_helping=not_helping,
+    )
+
+
+# What is said in a notebook's machine that was lent without a GPU.
+_NOTEBOOK = "symptom.hosted_notebook_named"
+_WITHOUT = (
+    "symptom.smi_not_found",
+    "symptom.no_driver_found",
+    "symptom.libcuda_missing",
+    "symptom.smi_no_driver",
+    "symptom.no_cuda_gpus",
+)
+
+
+def _in_a_hosted_notebook(case: Case) -> Optional[Outcome]:
+    """A rented notebook brings its driver where it brings a GPU; None where none is spoken of."""
+    trouble = tuple(name for name in _WITHOUT if case.fact(name).is_known)
+    if not case.fact(_NOTEBOOK).is_known or not trouble:
+        return None
+    return case.failed(
+        "the notebook's machine was lent without a GPU",
+        (*trouble, _NOTEBOOK),
+        certainty=LIKELY,
+        blame=ALLOCATION,
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Give the notebook a GPU",
+                    "text": "Colab: Runtime > Change runtime type > a GPU. Kaggle: Settings > Accelerator > a GPU. The "
+                    "session starts anew. If none is offered, the day's or week's share is used up.",
+                    "kind": "job",
+                    "id": "notebook-gpu",
+                    "effect": {**_A_CARD, **dict.fromkeys(trouble)},
+                },
+            ),
+        ),
+        not_helping=("a driver or another torch build: the driver comes with the lent GPU",),
     )
 
 

@@ -92,6 +92,10 @@ CASES = [
         report("windows").says("smi_not_found", "'nvidia-smi' is not recognized"),
         fix="install-windows-driver",
     ),
+    skips(
+        "a report from a lent notebook",
+        report().says("smi_not_found", "not found").says("hosted_notebook_named", "I use Colab"),
+    ),
     skips("a report from a container", report().says("smi_not_found", "not found").set({"system.container": "docker"})),
     passes("a report: torch sees the GPU", report().says("smi_not_found", "?").set({"torch.cuda_available": True})),
     unknown_when("a report about torch", report("linux").set({"torch.version": "2.6.0"})),

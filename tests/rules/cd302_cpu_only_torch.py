@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import GONE, fails, jetson, linux, passes, skips, unknown_when, windows, wsl
+from cudadoctor.testing import GONE, fails, jetson, linux, passes, report, skips, unknown_when, windows, wsl
 
 RULE = "CD302"
 
@@ -74,6 +74,14 @@ CASES = [
         .only("system.os", "smi.gpus")
         .set({"examination.kind": "report", "torch.version": "2.6.0", "torch.metadata_version": "2.6.0"}),
         certainty="likely",
+    ),
+    skips(
+        "a build for ROCm at work, and no NVIDIA GPU in the text",
+        report().set({"torch.version": "2.8.0+rocm6.4", "torch.cuda_available": True}),
+    ),
+    skips(
+        "a program that is started for the processor",
+        report().says("cpu_wanted", "Device: cpu").set({"torch.version": "2.9.0+cpu"}),
     ),
     fails(
         "somebody complains of a CPU build, and shows none",

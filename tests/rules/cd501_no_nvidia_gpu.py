@@ -12,6 +12,7 @@ from cudadoctor.testing import (
     passes,
     pci_card,
     report,
+    skips,
     unknown_when,
     windows,
     wsl,
@@ -52,6 +53,19 @@ CASES = [
         jetson().set({"system.container": "docker", "device.nodes": []}).unknown("system.jetson"),
     ),
     passes("planning for a machine that has one", linux().no_gpu().set({"request.gpu": True})),
+    skips(
+        "a build for ROCm beside a card of AMD's",
+        report().says("other_gpu_named", "AMD Radeon RX 7900 XTX").set({"torch.version": "2.8.0+rocm6.4"}),
+    ),
+    fails(
+        "a notebook in Colab",
+        report()
+        .says("hosted_notebook_named", "I run it in Colab")
+        .says("smi_not_found", "/bin/bash: line 1: nvidia-smi: command not found"),
+        says="lent without a GPU",
+        certainty="likely",
+        blame="allocation",
+    ),
     fails(
         "a laptop with Intel graphics",
         linux().no_gpu().set({"pci.other_display": ["8086"]}),
