@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from reports.reading import facts_of
 
 from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.model.catalogue import spec_of
@@ -128,3 +129,29 @@ def test_of_one_symptom_the_last_report_counts_unless_it_says_less(matrix: Matri
 def test_typographic_quotation_marks_and_hard_blanks_are_plain_ones(matrix: Matrix) -> None:
     facts = read_report([("r", "it couldn\u2019t communicate with the\u00a0NVIDIA driver")], matrix).facts
     assert "symptom.smi_no_driver" in facts
+
+
+ABOUT_OTHERS = (
+    "A friend of mine got 'CUDA error: out of memory' once.",
+    "If you see 'Torch not compiled with CUDA enabled', you have a CPU build.",
+    "When users encounter CUDA error: out of memory they open an issue.",
+    "I no longer get CUDA error: out of memory since the update.",
+    "I don't see RuntimeError: No CUDA GPUs are available any more.",
+)
+
+
+@pytest.mark.parametrize("line", ABOUT_OTHERS)
+def test_a_sentence_about_an_error_is_no_error(line: str) -> None:
+    assert not [name for name in facts_of(line) if name.startswith("symptom.")]
+
+
+OF_THEIR_OWN = (
+    "I get RuntimeError: CUDA error: out of memory when I start it.",
+    "After the update I see: RuntimeError: No CUDA GPUs are available",
+    "It does not work: AssertionError: Torch not compiled with CUDA enabled",
+)
+
+
+@pytest.mark.parametrize("line", OF_THEIR_OWN)
+def test_an_error_in_a_sentence_about_oneself_is_one(line: str) -> None:
+    assert [name for name in facts_of(line) if name.startswith("symptom.")]

@@ -98,7 +98,11 @@ def _found(message: Message, line: str, below: Sequence[str], hit: int) -> Optio
         longer = pattern.search(" ".join((line.strip(), *below))[:_LONGEST])
         if longer is not None and (match is None or _caught(longer) > _caught(match)):
             match, last = longer, hit + len(below)
-    return None if match is None else _block(message, match, line, hit, last)
+    if match is None or (
+        match.start() < len(line) and _ABOUT_OTHERS.search(line[max(0, match.start() - 90) : match.start()])
+    ):
+        return None
+    return _block(message, match, line, hit, last)
 
 
 def _newest(before: Optional[Block], block: Block) -> Block:
@@ -133,6 +137,19 @@ _SOURCE = (
     r"(?:raise\s+[\w.]+\(|(?:el)?if\b|assert\b|return\b|except\b|throw\b|TORCH_(?:CHECK|WARN)|AT_(?:ERROR|ASSERT)"
     r"|(?:std::)?(?:cerr|cout)\b|f?printf\(|print\(|echo\s|(?:warnings?|logg?\w*|console)\.\w+\(|grep\s|rg\s|#define\b|//\s"
     r"|[\w.\[\]]+\s+\+?=\s+\(?[rfbuRFBU]{0,2}[\"']|[rf][\"'])"
+)
+
+
+# What stands before an error in a sentence that is about another machine, or about no error at all: "if you see ...",
+# "a friend got ...", "I no longer get ...". No program says so before its own error.
+_ABOUT_OTHERS = re.compile(
+    r"\b(?:(?:if|when|whenever|unless|should) (?:you|one|users?|people|they|anyone) (?:ever )?"
+    r"(?:see|get|got|encounter|hit|face|receive|have|run into)"
+    r"|(?:friend|colleague|somebody|someone|others|other people|other users|they)\b[^.!?]{0,50}"
+    r"\b(?:got|gets|get|had|saw|see|have)"
+    r"|(?:do(?:es)? ?n['o]?t|did ?n['o]?t|no longer|never|not) (?:get|got|see|seen|have|had|receive))\b[^.!?:]{0,40}"
+    r"(?:\w*(?:Error|Exception|Warning): )?\Z",
+    re.IGNORECASE,
 )
 
 
