@@ -59,6 +59,8 @@ def told_too_little(view: View) -> str:
     suspect = next((item for item in said if item.causes), None)
     if suspect is not None:
         return f"the cause is not in the text: {suspect.meaning}{left}"
+    if view.report.facts["torch.cuda_available"].value is False:
+        return f"torch says that CUDA is not available; the cause is not in the text{left}"
     # An error that no fault of the CUDA stack stands behind: the program's own, the network's.
     other = f" ({said[0].meaning})" if said else ""
     return f"the text shows no fault of the CUDA stack{other}{left}"

@@ -150,6 +150,14 @@ def _by_the_text(case: Case) -> Outcome:
             _list_libcuda(case, linked.fact),
         )
     missing = symptom(case, "libcuda_missing")
+    if missing is not None and "libcudnn" in missing.text and _PLAIN.search(missing.text):
+        return _reported(
+            case,
+            missing,
+            "cuDNN finds no libcuda.so among those that the loader lists, though the program has come as far as cuDNN",
+            LIKELY,
+            _list_libcuda(case, missing.fact),
+        )
     if missing is not None and reply.state == YES:
         return _reported(
             case,
@@ -161,6 +169,16 @@ def _by_the_text(case: Case) -> Outcome:
     if missing is not None:
         return case.undecided(
             "no libcuda.so.1 was found: whether there is a driver at all is not known", (missing.fact, *reply.evidence)
+        )
+    stubs = "/stubs" in str(case.value("env.LD_LIBRARY_PATH") or "")
+    if stubs and missing is None and case.value("torch.cuda_available") is False:
+        return case.failed(
+            "LD_LIBRARY_PATH leads to the toolkit's stubs, made for linking only: a libcuda there is no driver",
+            ("env.LD_LIBRARY_PATH", "torch.cuda_available"),
+            certainty=POSSIBLE,
+            blame=ENVIRONMENT,
+            fixes=(_without_stubs(case, "driver.libcuda"),),
+            not_helping=("installing torch again: the library is the driver's",),
         )
     lost = symptom(case, "cuda_init_failed", "no_cuda_device")
     wsl = in_wsl(case) or symptom(case, "wsl_named") is not None
@@ -234,10 +252,12 @@ def _list_libcuda(case: Case, fact: str) -> Fix:
     else:
         text = (
             "Bring the loader's list up to date: sudo ldconfig. Where ldconfig -p | grep libcuda then shows "
-            "libcuda.so.1 alone, add the name that Triton looks for beside it: sudo ln -s libcuda.so.1 libcuda.so, in "
+            "libcuda.so.1 alone, add the plain name beside it: sudo ln -s libcuda.so.1 libcuda.so, in "
             "its folder. Where it shows none, the driver's library package is missing (libnvidia-compute on Debian "
             "and Ubuntu)."
         )
+        if case.fact("system.os").is_unknown:
+            text += " In WSL, set LD_LIBRARY_PATH=/usr/lib/wsl/lib instead."
     return Remedy(
         "manual",
         {"title": "Let the loader find libcuda", "text": text, "kind": "setting", "needs": ["root"], "effect": effect},

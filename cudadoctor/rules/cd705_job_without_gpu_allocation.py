@@ -24,8 +24,8 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.driver import YES, answer
-from cudadoctor.derive.surroundings import in_job
-from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, Case, Outcome, Remedy, Rule
+from cudadoctor.derive.surroundings import in_job, in_report
+from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD705",
@@ -97,6 +97,25 @@ def judge(case: Case) -> Outcome:
     )
 
 
+def _without_devices(case: Case) -> Optional[Outcome]:
+    """nvidia-smi finds no device in a job: Slurm shows a job its own cards only. A kernel log tells more."""
+    none = [name for name in ("driver.smi_failure", "symptom.no_devices_found") if case.fact(name).is_known]
+    inside = case.value("scheduler.kind") == "slurm" or case.fact("env.SLURM_JOB_ID").is_known
+    if not in_report(case) or not inside or case.value("driver.smi_failure", "no-devices") != "no-devices":
+        return None
+    given = case.value("env.SLURM_JOB_GPUS") or case.value("env.SLURM_GPUS_ON_NODE")
+    if not none or given or case.value("kernel.log_events") or case.value("smi.gpus"):
+        return None
+    job = next((name for name in ("env.SLURM_JOB_ID", "scheduler.kind") if case.fact(name).is_known), "")
+    return case.failed(
+        "nvidia-smi finds no device in a Slurm job: the job was given none, if the node's cards are well",
+        (*none, job),
+        certainty=POSSIBLE,
+        fixes=(Remedy("request-gpu", {"effect": {_ASKED: True, **dict.fromkeys(none)}}),),
+        not_helping=("another torch build: nvidia-smi itself finds no device",),
+    )
+
+
 def _told(case: Case) -> Optional[Outcome]:
     """What a report shows of the request; None where it shows none."""
     if case.fact(_GRES).is_known:
@@ -119,8 +138,19 @@ def _told(case: Case) -> Optional[Outcome]:
             ),
             not_helping=("a driver update or another torch build: the job does not even start",),
         )
+    visible = str(case.value("env.CUDA_VISIBLE_DEVICES") or "").strip()
+    if in_report(case) and visible == _NO_DEVICES:
+        return case.failed(
+            f"this Slurm job was given no GPU: CUDA_VISIBLE_DEVICES={_NO_DEVICES} is Slurm's word for it",
+            ("env.CUDA_VISIBLE_DEVICES",),
+            fixes=(Remedy("request-gpu", {"effect": {_ASKED: True, "env.CUDA_VISIBLE_DEVICES": "0"}}),),
+            not_helping=(
+                "to unset the variable: the job may not use the node's GPUs",
+                "a driver update or another torch build: a job sees no GPU that it did not ask for",
+            ),
+        )
     if case.value(_ASKED) is not False:
-        return None
+        return _without_devices(case)
     trouble = [name for name in _NO_GPU if case.fact(name).is_known]
     if case.value("torch.cuda_available") is False:
         trouble.append("torch.cuda_available")

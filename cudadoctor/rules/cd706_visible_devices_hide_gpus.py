@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.driver import NO, answer
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -140,6 +141,8 @@ def _by_variable(case: Case) -> Outcome:
     if fact.is_absent:
         return case.passed(f"{_VARIABLE} is not set", (_FACT,))
     value: str = fact.get()
+    if in_report(case) and value.strip() == "NoDevFiles":
+        return case.skipped("Slurm set the variable so: the job was given no GPU")
     entries = [entry.strip() for entry in value.split(",")]
     count = _count(case)
     if count == 0:

@@ -87,3 +87,11 @@ COMPILERS = (
 def test_the_compiler(matrix: Matrix, text: str, name: str, version: str) -> None:
     fact = read_report([("r", text)], matrix).facts["toolkit.host_compiler"]
     assert (fact.get()["name"], fact.get()["version"]) == (name, version)
+
+
+def test_the_file_of_the_reason_is_the_one_that_is_missing(matrix: Matrix) -> None:
+    text = "Could not load library libcudnn_ops_infer.so.8. Error: libcuda.so: cannot open shared object file"
+    facts = read_report([("r", text)], matrix).facts
+    assert not facts["libraries.not_found"].is_known
+    assert not facts["symptom.cuda_library_missing"].is_known
+    assert facts["symptom.libcuda_missing"].is_known

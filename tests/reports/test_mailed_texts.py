@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from reports.reading import UNKNOWN, expect, reading_of
 
+from cudadoctor import diagnose_text
 from cudadoctor.reports.text import Text
 
 WARNING = "NVIDIA GeForce RTX 5080 with CUDA capability sm_120 is not compatible with the current PyTorch installation."
@@ -84,3 +85,9 @@ def test_two_reports_without_a_heading_are_two_machines() -> None:
     text = f"{mine}\nI have the same:\n{theirs}"
     assert [block.used for block in reading_of(text).recognised] == [False, True]
     expect(text, {"torch.version": "2.8.0+cu126", "torch.cuda_available": True})
+
+
+def test_that_cuda_is_not_available_is_no_clean_bill() -> None:
+    found = diagnose_text(">>> import torch\n>>> torch.cuda.is_available()\nFalse\n")
+    assert "shows no fault" not in found.verdict
+    assert "CUDA is not available; the cause is not in the text" in found.verdict

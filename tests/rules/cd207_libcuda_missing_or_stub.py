@@ -154,6 +154,39 @@ CASES = [
         .only()
         .set({"examination.kind": "report", "symptom.libcuda_missing": {"text": "libcuda.so.1: cannot open"}}),
     ),
+    fails(
+        "a text: cuDNN was loaded, and looks for the driver's library",
+        linux()
+        .only()
+        .set(
+            {
+                "examination.kind": "report",
+                "symptom.libcuda_missing": {
+                    "text": "Could not load library libcudnn_ops_infer.so.8. Error: libcuda.so: cannot open shared"
+                },
+            }
+        ),
+        says="cuDNN finds no libcuda.so",
+        certainty="likely",
+    ),
+    fails(
+        "a text: the stubs are in the path, and torch finds no CUDA",
+        linux()
+        .only()
+        .set(
+            {
+                "examination.kind": "report",
+                "env.LD_LIBRARY_PATH": "/usr/local/cuda/lib64/stubs",
+                "torch.cuda_available": False,
+            }
+        ),
+        says="the toolkit's stubs",
+        certainty="possible",
+    ),
+    skips(
+        "a text: the stubs are in the path, and nothing is amiss",
+        linux().only().set({"examination.kind": "report", "env.LD_LIBRARY_PATH": "/usr/local/cuda/lib64/stubs"}),
+    ),
     skips("a text about something else", linux().only().set({"examination.kind": "report"})),
     fails(
         "the loader lists libcuda.so.1, and a program asks for the plain name",

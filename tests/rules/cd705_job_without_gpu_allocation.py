@@ -51,6 +51,31 @@ CASES = [
         container_without_gpu("kubernetes").job("kubernetes").unknown("scheduler.gpus_allocated"),
     ),
     fails(
+        "Slurm's own word for it, in a report",
+        REPORT.set(NODEVFILES),
+        says="Slurm's word",
+        certainty="certain",
+        fix="request-gpu",
+    ),
+    fails(
+        "a job in which nvidia-smi finds no device",
+        REPORT.set({"scheduler.kind": "slurm", "driver.smi_failure": "no-devices"}),
+        says="given none",
+        certainty="possible",
+        fix="request-gpu",
+    ),
+    skips(
+        "a job in which nvidia-smi finds no device, and the kernel log tells why",
+        REPORT.set(
+            {
+                "scheduler.kind": "slurm",
+                "scheduler.in_job": False,
+                "driver.smi_failure": "no-devices",
+                "kernel.log_events": [{"kind": "init-failed", "text": "NVRM: RmInitAdapter failed!"}],
+            }
+        ),
+    ),
+    fails(
         "srun without --gres, in a report",
         REPORT.set({"scheduler.gpus_requested": False, "torch.cuda_available": False}),
         says="neither its script nor its command",

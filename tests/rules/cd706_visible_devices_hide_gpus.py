@@ -16,6 +16,10 @@ def visible(value: str, machine: Machine = TWO) -> Machine:
 
 
 CASES = [
+    skips(
+        "Slurm's word for a job without GPUs, in a report",
+        REPORT.set({"env.CUDA_VISIBLE_DEVICES": "NoDevFiles"}),
+    ),
     passes("it is not set", linux()),
     passes("both, in the other order", visible("1,0"), says="shows 2"),
     passes("with blanks", visible(" 0 , 1 ")),

@@ -38,7 +38,8 @@ _NOT_FOUND = tuple(
     for wording in (
         rf"(?<![\w.-])({_SO}): cannot open shared object file",
         rf"Could not load dynamic library '({_SO}|{_DLL})'",
-        rf"Could not (?:locate|load library) ({_SO}|{_DLL})",
+        # Where a reason follows that names another file, that one is missing.
+        rf"Could not (?:locate|load library) ({_SO}|{_DLL})(?!\. Error: lib[^\n]{{0,200}}cannot open)",
         rf"Unable to load any of \{{({_SO})",
         rf"failed to open ({_SO})",
         rf"\"?({_DLL})\"?[ ;:,]{{0,3}}(?:is |was |which is )?(?:not found|missing|could not be found)",
