@@ -23,6 +23,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.gpus import NONE, gpus_answer, presence
+from cudadoctor.derive.surroundings import maybe_own_linux
 from cudadoctor.derive.xids import XidEvent, worst_xid, xids
 from cudadoctor.rules.api import ERROR, INFO, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
@@ -56,6 +57,8 @@ def judge(case: Case) -> Outcome:
         if not log.is_known and case.derived(gpus_answer):
             # On many systems only root may read it; a grave Xid would show in other ways.
             return case.skipped(f"the kernel log was not read ({log.reason}); the GPUs answer")
+        if not log.is_known and not case.derived(maybe_own_linux):
+            return case.skipped(f"the kernel log is another system's ({log.reason})")
         if not log.is_known:
             return case.undecided(f"the kernel log was not read: {log.reason}", ("kernel.log_events",))
         return case.passed("the kernel log tells of no Xid", ("kernel.log_events",))

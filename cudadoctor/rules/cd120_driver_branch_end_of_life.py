@@ -1,9 +1,8 @@
 """The driver's branch is no longer maintained
 
 What it checks
-    Whether NVIDIA has ended the branch of the driver at work, by the later of the dates that are known. Where the card
-    has no newer branch, and of a machine in a pasted report (which may be old), it is mentioned only. Of a branch
-    without a known date nothing is said.
+    Whether NVIDIA has ended the branch of the driver at work, by the later of the dates that are known. It is mentioned
+    only: what works goes on working. Of a branch without a known date nothing is said.
 
 Why it matters
     An ended branch gets no security fixes any more, and no support for new kernels, cards and CUDA versions. CUDA works
@@ -22,14 +21,14 @@ from __future__ import annotations
 
 from cudadoctor.derive.driver import numbering, version, version_fact
 from cudadoctor.derive.gpus import gpus
-from cudadoctor.derive.surroundings import in_container, in_report, on_jetson
-from cudadoctor.rules.api import INFO, MACHINE, POSSIBLE, WARNING, Case, Outcome, Rule
+from cudadoctor.derive.surroundings import on_jetson
+from cudadoctor.rules.api import INFO, MACHINE, Case, Outcome, Rule
 
 RULE = Rule(
     id="CD120",
     name="driver-branch-end-of-life",
     title="The driver's branch is no longer maintained",
-    severity=WARNING,
+    severity=INFO,
     blame=MACHINE,
     precedence=95,
 )
@@ -61,19 +60,10 @@ def judge(case: Case) -> Outcome:
         return case.failed(
             f"{branch.name} ended in {end[:7]}, and is the last branch for the {last[0]}",
             (fact,),
-            severity=INFO,
             data=data,
             not_helping=("a newer driver: it leaves this card out",),
         )
-    if in_report(case) or in_container(case):
-        return case.failed(f"{branch.name} ended in {end[:7]}", (fact,), severity=INFO, data=data)
-    return case.failed(
-        f"driver {driver.get()} is of {branch.name}, which NVIDIA has maintained until {end}",
-        (fact,),
-        # The date is certain, and that it does any harm here is not: what works goes on working.
-        certainty=POSSIBLE,
-        data=data,
-    )
+    return case.failed(f"{branch.name} ended in {end[:7]}", (fact,), data=data)
 
 
 def _is_last(case: Case, capability: str | None, branch: int) -> bool:

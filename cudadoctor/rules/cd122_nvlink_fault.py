@@ -27,7 +27,7 @@ from typing import Optional
 
 from cudadoctor.derive.gpus import gpus, gpus_answer
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import in_container, on_own_linux
+from cudadoctor.derive.surroundings import in_container, maybe_own_linux, on_own_linux
 from cudadoctor.derive.xids import worst_xid
 from cudadoctor.rules.api import ERROR, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
@@ -62,6 +62,8 @@ def judge(case: Case) -> Outcome:
         return case.skipped("this system's kernel log tells of no NVLink")
     if not log.is_known and case.derived(gpus_answer):
         return case.skipped(f"the kernel log was not read ({log.reason}); the GPUs answer")
+    if not log.is_known and not case.derived(maybe_own_linux):
+        return case.skipped(f"the kernel log is another system's ({log.reason})")
     if not log.is_known:
         return case.undecided(f"the kernel log was not read: {log.reason}", ("kernel.log_events",))
     return case.passed("the kernel log tells of no error of NVLink", ("kernel.log_events",))
