@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.model import KNOWN, Fact, Facts, absent, known
+from cudadoctor.model import KNOWN, Fact, Facts, absent, known, unknown
 from cudadoctor.model.catalogue import FactSpec, fits, spec_of
 from cudadoctor.parse.versions import split_local
 from cudadoctor.reports.blocks import Block, Claim
@@ -56,7 +56,52 @@ def merged(
         stated.sort(key=lambda entry: entry[:2])
         facts[name] = _fact(name, stated, notes, named)
     complete_details(facts)
+    _by_the_matrix(facts, matrix, notes)
+    _of_one_torch(facts, notes)
     return Facts(facts), used, tuple(dict.fromkeys(notes))
+
+
+def _by_the_matrix(facts: dict[str, Fact[Any]], matrix: Matrix, notes: list[str]) -> None:
+    """A text that gives a GPU by name another compute capability than it has speaks of two GPUs, or is mistaken: what
+    the name has counts."""
+    listed = facts.get("smi.gpus")
+    if listed is None or not listed.is_known:
+        return
+    corrected = []
+    for entry in listed.get():
+        name, said = str(entry.get("name") or ""), entry.get("compute_capability")
+        match = matrix.gpu(name) if name and said and not entry.get("truncated") else None
+        own = match.capability if match is not None and match.kind == "name" else None
+        if own is not None and own != said:
+            notes.append(f"{listed.source} gives the {name} compute capability {said}; it has {own}, and that counts")
+            entry = {**entry, "compute_capability": own}
+            detail = f"gpu.{entry.get('index')}.compute_capability"
+            if detail in facts:
+                facts[detail] = known(own, facts[detail].source)
+        corrected.append(entry)
+    facts["smi.gpus"] = known(corrected, listed.source)
+
+
+_FOUND = "torch.cuda_available"
+
+
+def _of_one_torch(facts: dict[str, Fact[Any]], notes: list[str]) -> None:
+    """A CPU build has no CUDA and finds no GPU: where the text says so of one, it shows two environments, and nothing
+    tells which of them is meant."""
+    version, cuda, found = (facts.get(name) for name in ("torch.version", "torch.cuda", _FOUND))
+    if version is None or not version.is_known or split_local(version.get()).local != "cpu":
+        return
+    against = [fact for fact in (cuda, found) if fact is not None and fact.is_known and fact.get() is not False]
+    if not against:
+        return
+    stated = f"torch {version.get()} ({version.source}) is a CPU build, and {against[0].source} shows one with CUDA"
+    # That it finds no GPU, or was not compiled for one, is said of the CPU build.
+    agrees = (found is not None and found.value is False) or "symptom.torch_not_compiled_with_cuda" in facts
+    notes.append(f"{stated}: two environments, of which {'the former' if agrees else 'neither'} counts")
+    torch = ("torch.cuda",) if agrees else ("torch.version", "torch.metadata_version", "torch.cuda", _FOUND)
+    for name in torch:
+        if name in facts:
+            facts[name] = unknown("the text contradicts itself", facts[name].source)
 
 
 # Versions of which one program prints less than another.

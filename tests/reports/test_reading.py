@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from reports.reading import reading_of
 
 from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.model.catalogue import spec_of
@@ -205,3 +206,23 @@ def test_every_wording_fits_a_fact_and_keeps_its_name_free_of_captures(matrix: M
     for message in matrix.messages():
         assert spec_of(f"symptom.{message.name}") is not None
         assert "text" not in re.compile(message.pattern).groupindex, message.name
+
+
+def test_a_gpu_has_the_capability_of_its_name() -> None:
+    text = "GPU 0: NVIDIA GeForce RTX 2070 (UUID: GPU-1)\n>>> torch.cuda.get_device_capability()\n(9, 0)\n"
+    reading = reading_of(text)
+    assert reading.facts["smi.gpus"].get()[0]["compute_capability"] == "7.5"
+    assert any("it has 7.5, and that counts" in note for note in reading.notes)
+
+
+@pytest.mark.parametrize(
+    ("available", "counts"),
+    [("True", "neither"), ("False", "the former")],
+    ids=["it finds a GPU, too", "it finds none"],
+)
+def test_a_cpu_build_with_cuda_is_two_environments(available: str, counts: str) -> None:
+    asked = {"torch.__version__": "'2.8.0+cpu'", "torch.version.cuda": "'12.6'", "torch.cuda.is_available()": available}
+    reading = reading_of("".join(f">>> {question}\n{said}\n" for question, said in asked.items()))
+    assert not reading.facts["torch.cuda"].is_known
+    assert reading.facts["torch.version"].is_known == (counts == "the former")
+    assert any(f"of which {counts} counts" in note for note in reading.notes)
