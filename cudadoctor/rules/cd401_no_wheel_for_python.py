@@ -80,6 +80,7 @@ def judge(case: Case) -> Outcome:
 
 
 _PIP_SAYS = ("symptom.no_matching_wheel", "symptom.version_not_on_index", "symptom.wheel_not_supported")
+_OF_PYTORCH = pattern(r"download\.pytorch\.org/whl/(cu\d{3})/?$")
 _RELEASE = pattern(r"torch\s*==\s*([0-9]+(?:\.[0-9]+){1,2})")
 
 
@@ -131,10 +132,14 @@ def _by_what_pip_saw(case: Case, platform: str) -> Optional[Outcome]:
                 LIKELY,
             )
     nothing = case.value("symptom.no_matching_wheel", {}).get("versions") == "none"
-    if nothing and not case.fact("install.index_url").is_known:
+    index = _OF_PYTORCH.search(str(case.value("install.index_url") or ""))
+    whole = index is not None and any(r.variant(index.group(1)) is not None for r in case.matrix.torch_releases())
+    if nothing and (whole or not case.fact("install.index_url").is_known):
+        # An index of PyTorch's has torch: that pip finds none there is for want of a wheel that fits.
+        where = f" on the index of {index.group(1)}" if index is not None else ""
         return _failed(
             case,
-            "pip finds no torch at all for this Python: it is too new, too old, or a 32-bit build",
+            f"pip finds no torch at all{where} for this Python: it is too new, too old, or a 32-bit build",
             (),
             ("symptom.no_matching_wheel",),
             POSSIBLE,

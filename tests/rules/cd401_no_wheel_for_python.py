@@ -79,6 +79,32 @@ CASES = [
         fix="use-python",
     ),
     fails(
+        "an index of PyTorch's has nothing for this Python, which is not told",
+        linux()
+        .only()
+        .set(
+            {
+                "examination.kind": "report",
+                "install.index_url": "https://download.pytorch.org/whl/cu126",
+                "symptom.no_matching_wheel": {"text": "?", "requirement": "torch", "versions": "none"},
+            }
+        ),
+        says="no torch at all on the index of cu126 for this Python",
+        certainty="possible",
+    ),
+    unknown_when(
+        "an index of somebody's own has none",
+        linux()
+        .only()
+        .set(
+            {
+                "examination.kind": "report",
+                "install.index_url": "https://wheels.example/simple",
+                "symptom.no_matching_wheel": {"text": "?", "requirement": "torch", "versions": "none"},
+            }
+        ),
+    ),
+    fails(
         "one release of torch that is older than this Python",
         linux()
         .only("system.arch")
