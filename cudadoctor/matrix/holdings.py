@@ -71,7 +71,13 @@ def holdings(matrix: Matrix) -> Holdings:
 def _table(section: str, matrix: Matrix) -> Table:
     data = matrix.raw(section)
     files = list(data.values()) if section in FOLDERS else [data]
-    rows = [row for file in files for part in file.values() if isinstance(part, list) for row in part]
+    rows = [
+        row
+        for file in files
+        for name, part in file.items()
+        if name != "source" and isinstance(part, list)
+        for row in part
+    ]
     rows = [json.loads(row) if isinstance(row, str) else row for row in rows]  # GPU rows are stored as text
     inner = [item for row in rows for item in row.get("builds", ())]
     guessed = sum(_is_guess(row) for row in (*rows, *inner))

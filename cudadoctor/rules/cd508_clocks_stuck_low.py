@@ -64,7 +64,9 @@ def judge(case: Case) -> Outcome:
                 index,
                 locked,
             )
-        if share is not None and share < _LOW_SHARE and "sw_power_cap" not in reasons:
+        # One look may fall into a moment before the clocks have risen: it takes a reason for their staying down.
+        held = locked or case.fact(_SAID).is_known
+        if share is not None and share < _LOW_SHARE and held and "sw_power_cap" not in reasons:
             return _failed(
                 case,
                 f"the {name} is busy ({use} %) at {clock} MHz of {highest}",

@@ -80,7 +80,7 @@ def test_without_a_command_the_help_is_shown_as_an_error(run: Run) -> None:
         (["check", "--timeout", "soon"], "'soon' is not a valid float"),
         (["check", "--timeout", "0"], "0.0 is not in the range"),
         (["check", "superfluous"], "superfluous"),
-        (["explain"], "Missing argument 'ID|NAME|CONCEPT'"),
+        (["explain"], "Missing argument 'ID|NAME|CONCEPT|"),
         (["check", "--select", ""], "rules are named by ids or names"),
         (["check", "--select", " , "], "rules are named by ids or names"),
         (["check", "--timeout", "nan"], "nan is no number of seconds"),

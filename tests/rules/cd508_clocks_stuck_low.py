@@ -26,6 +26,7 @@ CASES = [
     passes("at work", busy(2, 2700)),
     passes("at its power limit", busy(2, 1500, "sw_power_cap")),
     passes("far down at its power limit, as a lowered one makes it", busy(2, 800, "sw_power_cap")),
+    passes("the work has just begun", busy(0, 210)),
     passes("a desktop that draws a window", busy(8, 300, use=35)),
     passes("what is hot is another rule's affair", busy(8, 300, "hw_thermal_slowdown")),
     fails(

@@ -42,7 +42,12 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         if not asked and hit <= others:
             continue
         first = hit + 1 if asked else hit
-        while not asked and first > max(end, others) + 1 and hit - first < _LONGEST and _FIELD.match(text[first - 1].strip()):
+        while (
+            not asked
+            and first > max(end, others) + 1
+            and hit - first < _LONGEST
+            and _FIELD.match(text[first - 1].strip())
+        ):
             first -= 1
         last = first - 1
         for index, row in text.lines(first, first + _LONGEST):

@@ -138,7 +138,9 @@ _QUESTIONS = (
     _Question(r"jaxlib\.__version__", _QUOTED, _version_of("jaxlib")),
     _Question(r"(?:cp|cupy)\.__version__", _QUOTED, _nothing),
     _Question(r"(?:ort|onnxruntime|rt)\.__version__", _QUOTED, _nothing),  # of either package
-    _Question(r"sys\.version", r"'?\d\.\d{1,2}\.\d{1,2}[^\n]{0,200}", lambda t, n: python_claims(t.strip("'"), n), True),
+    _Question(
+        r"sys\.version", r"'?\d\.\d{1,2}\.\d{1,2}[^\n]{0,200}", lambda t, n: python_claims(t.strip("'"), n), True
+    ),
     _Question(r"sys\.executable", r"'?(?:/|[A-Za-z]:\\)[^'\n]{3,300}'?", _executable_claims, True),
     _Question(r"platform\.platform\(\)", r"'?[\w.-]{5,120}'?", lambda t, n: platform_claims(t.strip("'"), n)),
 )
