@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from bench.venvs import Venv
-from reports.reading import ABSENT, SAMPLES, UNKNOWN, expect, facts_of, reading_of, shown
+from report_reading import ABSENT, SAMPLES, UNKNOWN, expect, facts_of, reading_of, shown
 
 HF = """\
 - `{tool}` version: 4.41.2

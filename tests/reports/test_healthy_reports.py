@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from reports.reading import UNKNOWN, shown
+from report_reading import UNKNOWN, shown
 
 from cudadoctor import diagnose_text
 from cudadoctor.model import CRASH, ERROR, FAIL, WARNING

@@ -18,6 +18,9 @@ from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.reports import read_report
 from cudadoctor.reports.readers import readers
 
+# What it asks takes a minute, and no Python answers otherwise than another.
+pytestmark = pytest.mark.once
+
 TESTS = Path(__file__).parent.parent
 SAMPLES = sorted(
     path

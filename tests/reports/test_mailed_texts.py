@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reports.reading import UNKNOWN, expect, reading_of
+from report_reading import UNKNOWN, expect, reading_of
 
 from cudadoctor import diagnose_text
 from cudadoctor.reports.text import Text

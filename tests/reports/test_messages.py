@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from reports.reading import facts_of
+from report_reading import facts_of
 
 from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.model.catalogue import spec_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bench.parts import clean_environ
 from bench.venvs import Venv
-from reports.reading import ABSENT, SAMPLES, UNKNOWN, expect, facts_of, known_names
+from report_reading import ABSENT, SAMPLES, UNKNOWN, expect, facts_of, known_names
 
 RUNTIME = "nvidia-cuda-runtime-cu12 12.4.127\n"
 TABLE = "Package                  Version\n------------------------ --------\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from reports.reading import ABSENT, UNKNOWN, expect, known_names
+from report_reading import ABSENT, UNKNOWN, expect, known_names
 
 PROPERTIES = "_CudaDeviceProperties(name='NVIDIA GeForce RTX 3090', major=8, minor=6, total_memory=24268MB, x=82)"
 

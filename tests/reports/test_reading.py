@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from reports.reading import reading_of
+from report_reading import reading_of
 
 from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.model.catalogue import spec_of
