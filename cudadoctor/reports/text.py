@@ -41,10 +41,14 @@ class Text:
     def __init__(self, name: str, content: bytes | str) -> None:
         self.name = name
         text = decode_pasted(content) if isinstance(content, bytes) else content.lstrip("\ufeff")
-        whole, pasted = _unmailed(plain_lines(text))
-        self.whole, numbers = _unrolled(whole)
+        self.whole = plain_lines(text)
         # As a person counts the lines; None: as they stand.
-        self._numbers = numbers if pasted is None else pasted if numbers is None else [pasted[n - 1] for n in numbers]
+        self._numbers: Optional[list[int]] = None
+        for step in (_unmailed, _broken_as_html, _unrolled):
+            self.whole, numbers = step(self.whole)
+            if numbers is not None:
+                before: Optional[list[int]] = self._numbers
+                self._numbers = numbers if before is None else [before[number - 1] for number in numbers]
         self._raw = self.whole.split("\n")
         self._clean: dict[str, str] = {}  # by the line as it was pasted, since logs repeat themselves
         self.marks: dict[int, Marks] = {}
@@ -71,6 +75,24 @@ class Text:
         """(index, cleaned line) from `first` up to and with `last`, as far as the text goes."""
         for index in range(max(first, 0), min(last + 1, len(self._raw))):
             yield index, self[index]
+
+
+# A line of a page's source ends where a tag says so, and not where the source breaks it.
+_LINE_END = re.compile(r"<br\s*/?>|</(?:p|div|li|tr|h[1-6])>", re.IGNORECASE)
+_MOST_PIECES = 2000
+
+
+def _broken_as_html(whole: str) -> tuple[str, Optional[list[int]]]:
+    """The text with the lines of HTML apart, and the number of each line as a person counts it (None: as it stands)."""
+    if "<" not in whole or len(_LINE_END.findall(whole, 0, 200_000)) < 3:
+        return whole, None
+    lines: list[str] = []
+    numbers: list[int] = []
+    for number, line in enumerate(whole.split("\n"), 1):
+        pieces = _LINE_END.split(line, _MOST_PIECES) if "<" in line else [line]
+        lines += pieces
+        numbers += [number] * len(pieces)
+    return "\n".join(lines), numbers
 
 
 # In a mail's quoted-printable body an equals sign stands for nothing but a byte or a line that goes on. The header says

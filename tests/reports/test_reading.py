@@ -226,3 +226,15 @@ def test_a_cpu_build_with_cuda_is_two_environments(available: str, counts: str) 
     assert not reading.facts["torch.cuda"].is_known
     assert reading.facts["torch.version"].is_known == (counts == "the former")
     assert any(f"of which {counts} counts" in note for note in reading.notes)
+
+
+def test_the_lines_of_a_page_are_apart(matrix: Matrix) -> None:
+    page = (
+        "<p>It fails:</p><div>PyTorch version: 2.6.0+cu124<br/>CUDA used to build PyTorch: 12.4"
+        "<br>OS: Ubuntu 22.04.4 LTS (x86_64)<br>Is CUDA available: False<br>Nvidia driver version: 470.239.06</div>"
+        "<p>RuntimeError: No CUDA GPUs are available</p>"
+    )
+    facts = read_report([("r", "a page\n" + page)], matrix).facts
+    assert facts["torch.version"].value == "2.6.0+cu124"
+    assert facts["driver.smi_version"].value == "470.239.06"
+    assert facts["symptom.no_cuda_gpus"].source == "line 2 (error message)"
