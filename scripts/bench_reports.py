@@ -14,6 +14,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,6 +74,10 @@ def seconds(action: Callable[[], object], rounds: int) -> float:
     return least
 
 
+def _search(text: str) -> int:
+    return text.lower().find("cudadoctor")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
@@ -85,8 +90,8 @@ def main() -> int:
     for name, make in KINDS.items():
         for size, allowed in SIZES[:1] if options.small else SIZES:
             text = make(size)
-            took = seconds(lambda: read_report([("text", text)], matrix), options.rounds)  # noqa: B023
-            search = seconds(lambda: text.lower().find("cudadoctor"), options.rounds)  # noqa: B023
+            took = seconds(partial(read_report, [("text", text)], matrix), options.rounds)
+            search = seconds(partial(_search, text), options.rounds)
             over += took > allowed
             verdict = "  over" if took > allowed else ""
             print(f"{name:28} {size // MB:4} {took:8.2f} {allowed:8.2f} {took / max(search, 1e-6):14.0f}{verdict}")

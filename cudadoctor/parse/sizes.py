@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+from typing import Optional
 
 from cudadoctor.model.pattern import pattern
 
@@ -30,6 +31,22 @@ def parse_size(text: str) -> int:
     if amount >= _LIMIT:
         raise ParseError(f"no machine has so much memory: {text[:40]!a}")
     return amount
+
+
+def size_or_none(text: str) -> Optional[int]:
+    """Bytes; None for what is no amount of memory."""
+    try:
+        return parse_size(text)
+    except ParseError:
+        return None
+
+
+def column_size(text: str, unit: Optional[int]) -> Optional[int]:
+    """Bytes of a number in a table of free or df: digits are of `unit` bytes (None: not told, so that only nothing is
+    known), what has a letter (7.6Gi; 7,6G) of its own."""
+    if text.isdigit():
+        return int(text) * unit if unit else (0 if text == "0" else None)
+    return size_or_none(text.replace(",", ".") + ("B" if text.endswith("i") else ""))
 
 
 def show_size(amount: int) -> str:

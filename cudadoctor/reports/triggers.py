@@ -149,19 +149,23 @@ def _rarest(trigger: bytes) -> int:
     return best
 
 
+# Letters, and what may follow each; -1 stands for the end of a literal.
+_Tree = dict[int, "_Tree"]
+
+
 def _alternation(literals: Iterable[bytes]) -> bytes:
     """A pattern for any of the literals, common beginnings shared: much faster than a plain list of them."""
-    tree: dict[int, dict[int, object]] = {}
+    tree: _Tree = {}
     for literal in literals:
         node = tree
         for letter in literal:
-            node = node.setdefault(letter, {})  # type: ignore[assignment]
+            node = node.setdefault(letter, {})
         node[-1] = {}
     return _pattern(tree)
 
 
-def _pattern(node: Mapping[int, object]) -> bytes:
+def _pattern(node: _Tree) -> bytes:
     if -1 in node:
         return b""
-    parts = [re.escape(bytes([letter])) + _pattern(below) for letter, below in sorted(node.items())]  # type: ignore[arg-type]
+    parts = [re.escape(bytes([letter])) + _pattern(below) for letter, below in sorted(node.items())]
     return parts[0] if len(parts) == 1 else b"(?:" + b"|".join(parts) + b")"

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cudadoctor.derive.surroundings import in_container
+from cudadoctor.derive.surroundings import in_container, in_report
 from cudadoctor.rules.api import LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -45,7 +45,7 @@ def judge(case: Case) -> Outcome:
     works = case.fact(_WORKS)
     failing = _failing(case)
     if works.value is not True:
-        if failing and works.is_unknown and case.value("examination.kind") == "report":
+        if failing and works.is_unknown and in_report(case):
             return case.undecided("nvidia-smi fails; whether CUDA works is not told", (failing, _WORKS))
         return case.skipped("nobody has told whether CUDA works" if works.is_unknown else "CUDA does not work")
     if failing is None:

@@ -18,7 +18,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.gpus import NONE, presence
-from cudadoctor.derive.surroundings import in_wsl
+from cudadoctor.derive.surroundings import in_report, in_wsl
 from cudadoctor.matrix import numbers
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, INFO, WARNING, Case, Outcome, Remedy, Rule
 
@@ -63,7 +63,7 @@ def judge(case: Case) -> Outcome:
     if case.derived(presence).state == NONE:
         return case.skipped(f"{shown} runs on the CPU, which suits a machine without an NVIDIA GPU")
     asked = case.fact(_ASKED_FOR).is_known
-    reported = case.value("examination.kind") == "report"
+    reported = in_report(case)
     evidence = [*([fact, "system.os"] if fact else []), *([_SAYS_SO] if said else []), *([_ASKED_FOR] if asked else [])]
     return case.failed(
         f"{shown} uses no GPU on Windows itself: {last or 'an older release'} was the last one that did",

@@ -23,6 +23,7 @@ from typing import Optional
 
 from cudadoctor.derive.driver import numbering, version, version_fact
 from cudadoctor.derive.gpus import NONE, presence
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.wheel import torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.model.pattern import pattern
@@ -91,7 +92,7 @@ def _both(case: Case, said: Optional[str]) -> Outcome:
         (_CPU, _GPU, *((said,) if said else ())),
         CERTAIN if said else LIKELY,
         # Who shows both in a report has found onnxruntime on the CPU.
-        ERROR if said or case.value("examination.kind") == "report" else None,
+        ERROR if said or in_report(case) else None,
         ["onnxruntime", "onnxruntime-gpu"],
     )
 

@@ -23,6 +23,7 @@ from typing import Optional
 
 from cudadoctor.derive.driver import numbering, version, version_fact
 from cudadoctor.derive.gpus import NONE, PRESENT, presence
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.matrix import numbers
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, INFO, LIKELY, WARNING, Case, Outcome, Remedy, Rule
 
@@ -99,7 +100,7 @@ def judge(case: Case) -> Outcome:
     if said is not None:
         return case.undecided("JAX cannot use the GPU; its packages do not show why", (said, _JAXLIB))
     if not parts and not _has_cuda(library):
-        if case.value("examination.kind") == "report":
+        if in_report(case):
             return case.undecided("whether JAX has a CUDA plugin is not shown", (_JAXLIB,))
         return _failed(
             case, f"jaxlib {library} has no CUDA plugin: JAX runs on the CPU", (_JAXLIB,), LIKELY, None, severity=INFO

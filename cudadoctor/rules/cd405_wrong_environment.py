@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.gpus import gpus
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.wheel import MISSING, torch_build
 from cudadoctor.rules.api import (
     CERTAIN,
@@ -143,7 +144,7 @@ def _reported(case: Case) -> Optional[Outcome]:
             return _elsewhere(
                 case, f"torch{version} is installed, and the Python that runs does not find it", (_NOT_FOUND, shown)
             )
-        if case.value("examination.kind") == "report":
+        if in_report(case):
             return case.undecided("torch is not found; whether it is installed elsewhere is not shown", (_NOT_FOUND,))
     capability = next((gpu.compute_capability for gpu in case.derived(gpus) if gpu.compute_capability.is_known), None)
     failed = (

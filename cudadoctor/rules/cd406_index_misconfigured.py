@@ -26,6 +26,7 @@ import re
 from typing import Optional
 
 from cudadoctor.derive.gpus import NONE, presence
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.wheel import CPU, platform_key, torch_build
 from cudadoctor.matrix import COMPANIONS, TorchRelease, numbers
 from cudadoctor.model.pattern import pattern
@@ -71,7 +72,7 @@ def judge(case: Case) -> Outcome:
                 (name,),
             )
     if case.fact("pip.index_url").is_unknown and not case.fact("install.index_url").is_known:
-        if case.value("examination.kind") == "report":
+        if in_report(case):
             return case.skipped("no index is shown")
         return case.undecided("cannot tell which index pip is configured for", ("pip.index_url",))
     shown = _urls(case)

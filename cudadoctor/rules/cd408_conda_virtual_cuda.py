@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.driver import cuda_ceiling
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.wheel import CPU, torch_build
 from cudadoctor.matrix import numbers
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, LIKELY, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
@@ -44,9 +45,9 @@ _SAID = "symptom.conda_virtual_cuda"
 def judge(case: Case) -> Outcome:
     override, virtual, said = case.fact(_OVERRIDE), case.fact(_VIRTUAL), case.fact(_SAID)
     build = case.derived(torch_build)
-    in_report = case.value("examination.kind") == "report"
+    pasted = in_report(case)
     from_conda = case.value("python.environment") == "conda" or build.is_from_conda
-    from_conda = from_conda or virtual.is_known or (virtual.is_absent and in_report)
+    from_conda = from_conda or virtual.is_known or (virtual.is_absent and pasted)
     if not from_conda and not said.is_known and not override.is_known:
         return case.skipped("conda is not in use here")
     ceiling = case.derived(cuda_ceiling)
@@ -57,7 +58,7 @@ def judge(case: Case) -> Outcome:
         found = _overridden(case, str(override.get()).strip(), serves)
         if found is not None:
             return found
-    if virtual.is_absent and in_report and build.kind == CPU and build.is_from_conda:
+    if virtual.is_absent and pasted and build.kind == CPU and build.is_from_conda:
         return _failed(
             case,
             "conda saw no CUDA (no __cuda among its virtual packages), and installed torch's CPU build",
@@ -65,7 +66,7 @@ def judge(case: Case) -> Outcome:
             LIKELY,
             _hint(serves),
         )
-    if virtual.is_absent and in_report and serves is not None:
+    if virtual.is_absent and pasted and serves is not None:
         return _failed(
             case,
             f"the driver serves CUDA {serves}, and conda's solver sees none: it would install CPU builds",

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.derive.wheel import MISSING, UNCLEAR, platform_key, torch_build
 from cudadoctor.rules.api import CERTAIN, ENVIRONMENT, ERROR, INFO, LIKELY, Case, Outcome, Remedy, Rule
 
@@ -40,7 +41,7 @@ def judge(case: Case) -> Outcome:
     if fact.is_absent:
         return case.skipped("no Python environment is looked at")
     if not fact.is_known:
-        if case.value("examination.kind") == "report":
+        if in_report(case):
             return case.skipped("nothing speaks of a free-threaded Python")
         return case.undecided(f"cannot tell whether Python is free-threaded: {fact.reason}", ("python.free_threaded",))
     if not fact.get():

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.kernel_log import events
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.parse.kernel_log import PCIE_ERROR
 from cudadoctor.rules.api import INFO, LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
@@ -61,7 +62,7 @@ def judge(case: Case) -> Outcome:
                 (prefix + "pcie_width", prefix + "pcie_width_max"),
                 {prefix + "pcie_width": most},
                 # By design for a second card in many boards, and for one outside the case.
-                severity=None if busy or case.value("examination.kind") == "report" else INFO,
+                severity=None if busy or in_report(case) else INFO,
             )
         if now and best and now < best and busy:
             return _failed(
@@ -87,7 +88,7 @@ def judge(case: Case) -> Outcome:
                         dict(card, link_width=card.get("max_link_width")) for card in case.value("pci.gpus", [])
                     ]
                 },
-                severity=None if case.value("examination.kind") == "report" else INFO,
+                severity=None if in_report(case) else INFO,
             )
     said = next((symptom for symptom in _SAID if case.fact(symptom).is_known), None)
     # Corrected errors come and go on healthy machines.
@@ -104,7 +105,7 @@ def judge(case: Case) -> Outcome:
     if half is not None:
         return case.passed(*half)
     if not readable:
-        if not gpu_numbers(case.facts) or case.value("examination.kind") == "report":
+        if not gpu_numbers(case.facts) or in_report(case):
             return case.skipped("nothing tells of the PCIe link")
         return case.undecided("the PCIe link cannot be read", ("gpu.0.pcie_width", "gpu.0.pcie_generation"))
     return case.passed("no PCIe link is narrower than it should be", ("gpu.0.pcie_width", "gpu.0.pcie_generation"))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.parse.sizes import show_size
 from cudadoctor.rules.api import (
@@ -82,7 +83,7 @@ def judge(case: Case) -> Outcome:
         evidence = (prefix + "memory_used", prefix + "memory_total", prefix + "processes")
         if wanted is not None and share >= _MUCH and _device(case) in (None, index):
             return _with_complaint(case, index, name, wanted, evidence, listed)
-        if wanted is None and share >= _FULL and listed and case.value("examination.kind") != "report":
+        if wanted is None and share >= _FULL and listed and not in_report(case):
             return case.failed(
                 f"the {name} is nearly full: {show_size(used)} of {show_size(total)}, held by {_who(listed)}",
                 evidence,
@@ -179,7 +180,7 @@ def _with_complaint(
     """A program complained, and the GPU holds much now. On a live machine the program has ended by then; in a report it
     may be the very one that is listed."""
     used, total = case.value(f"gpu.{index}.memory_used"), case.value(f"gpu.{index}.memory_total")
-    if case.value("examination.kind") == "report":
+    if in_report(case):
         certainty, severity = POSSIBLE, WARNING
         many = len(listed) > 1
         message = f"the {name} holds {show_size(used)} of {show_size(total)}" + (

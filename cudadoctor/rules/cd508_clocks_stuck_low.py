@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
@@ -84,7 +85,7 @@ def judge(case: Case) -> Outcome:
             POSSIBLE,
         )
     if not readable:
-        if not gpu_numbers(case.facts) or case.value("examination.kind") == "report":
+        if not gpu_numbers(case.facts) or in_report(case):
             return case.skipped("nothing tells of clocks under load")
         return case.undecided("clocks and utilisation cannot be read", ("gpu.0.utilization", "gpu.0.clock_sm"))
     return case.passed("no busy GPU stays at idle clocks", ("gpu.0.utilization", "gpu.0.performance_state"))

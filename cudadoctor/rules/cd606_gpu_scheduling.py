@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 
+from cudadoctor.derive.surroundings import in_report
 from cudadoctor.model.pattern import pattern
 from cudadoctor.rules.api import LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
 
@@ -58,7 +59,7 @@ def judge(case: Case) -> Outcome:
             f"{complaint}, and hardware-accelerated GPU scheduling (HAGS) is on",
             (*evidence, slow),
             # Who reports the setting beside the complaint has it in mind.
-            certainty=LIKELY if named.is_known or case.value("examination.kind") == "report" else POSSIBLE,
+            certainty=LIKELY if named.is_known or in_report(case) else POSSIBLE,
             fixes=(Remedy("turn-off-gpu-scheduling"),),
         )
     return case.undecided("the work is slow; cannot tell whether HAGS is on", (_FACT, slow))

@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from cudadoctor.derive.kernel_log import events
-from cudadoctor.derive.surroundings import in_container, in_job
+from cudadoctor.derive.surroundings import in_container, in_job, in_report
 from cudadoctor.parse.sizes import show_size
 from cudadoctor.rules.api import (
     ALLOCATION,
@@ -196,7 +196,7 @@ def _limits(case: Case) -> Outcome:
         return case.passed(f"the control group may use {show_size(group.get())} of memory", ("memory.cgroup_limit",))
     if addresses.is_absent or addresses.is_known or group.is_absent:
         return case.passed("nothing was killed for its memory", ("memory.cgroup_limit", "limits.address_space"))
-    if case.value("examination.kind") == "report" or not case.fact("system.os").is_known:
+    if in_report(case) or not case.fact("system.os").is_known:
         return case.skipped("no program reported that it was killed, or refused memory")
     return case.undecided("cannot tell the limits of this process", ("limits.address_space", "memory.cgroup_limit"))
 

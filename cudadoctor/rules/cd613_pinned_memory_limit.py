@@ -21,7 +21,7 @@ References
 
 from __future__ import annotations
 
-from cudadoctor.derive.surroundings import in_container, in_wsl
+from cudadoctor.derive.surroundings import in_container, in_report, in_wsl
 from cudadoctor.parse.sizes import show_size
 from cudadoctor.rules.api import (
     ALLOCATION,
@@ -79,7 +79,7 @@ def judge(case: Case) -> Outcome:
         return case.passed("locked memory is not limited", (_LIMIT,))
     if limit.is_known:
         return case.passed(f"up to {show_size(limit.get())} may be locked, and nothing asked for more", (_LIMIT,))
-    if case.value("examination.kind") == "report" or case.value("system.os") != "linux":
+    if in_report(case) or case.value("system.os") != "linux":
         return case.skipped("no program reported that memory could not be pinned")
     return case.undecided(f"cannot tell the limit on locked memory: {limit.reason}", (_LIMIT,))
 

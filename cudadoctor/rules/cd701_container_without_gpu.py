@@ -26,7 +26,7 @@ from typing import Optional
 
 from cudadoctor.derive.driver import NO, YES, answer
 from cudadoctor.derive.gpus import LENT_TO_GUESTS
-from cudadoctor.derive.surroundings import in_container, in_wsl, jetson_nodes, nvidia_nodes, on_jetson
+from cudadoctor.derive.surroundings import in_container, in_report, in_wsl, jetson_nodes, nvidia_nodes, on_jetson
 from cudadoctor.rules.api import ALLOCATION, CERTAIN, ERROR, LIKELY, MACHINE, POSSIBLE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -72,7 +72,7 @@ def judge(case: Case) -> Outcome:
     if told is not None:
         return told
     if not in_container(case):
-        if case.value("examination.kind") == "report":
+        if in_report(case):
             return case.skipped("the text speaks of no container without a GPU")
         if case.fact("system.container").is_unknown:
             return case.undecided("cannot tell whether this is a container", ("system.container",))
@@ -129,7 +129,7 @@ def _told(case: Case) -> Optional[Outcome]:
                 not_helping=("--nv: it was given",),
             )
         return _failed(case, message, (_NV, *trouble), POSSIBLE)
-    if not trouble or case.value("examination.kind") != "report":
+    if not trouble or not in_report(case):
         return None
     if case.fact(_NO_SMI).is_known:
         message = "the container was given no GPU: nvidia-smi, which the engine brings with it, is not there"

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Optional
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.model import ParseError
-from cudadoctor.parse.sizes import parse_size
+from cudadoctor.parse.sizes import column_size
 from cudadoctor.reports.blocks import TABLE, Block, Claim
 from cudadoctor.reports.text import Text
 
@@ -34,7 +32,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             if "%" in text[index] and not re.search(r"\d%", text[index]):
                 unit = next((size for mark, size in _BYTES_A_BLOCK if mark in text[index]), 1 << 10)
                 break
-        size, free = _amount(row.group(1), unit), _amount(row.group(3), unit)
+        size, free = column_size(row.group(1), unit), column_size(row.group(3), unit)
         if size is None or free is None:
             continue
         if row.group(4) == "/dev/shm":
@@ -42,12 +40,3 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         else:
             claims = (Claim("disk.temporary_free", free, hit), Claim("disk.temporary_path", "/tmp", hit))
         yield Block("df", hit, hit, claims, TABLE)
-
-
-def _amount(text: str, unit: int) -> Optional[int]:
-    if text.isdigit():
-        return int(text) * unit
-    try:
-        return parse_size(text.replace(",", ".") + ("B" if text.endswith("i") else ""))
-    except ParseError:
-        return None

@@ -16,7 +16,7 @@ from typing import Any, Optional
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import ParseError
 from cudadoctor.parse.procfs import parse_swaps
-from cudadoctor.parse.sizes import parse_size
+from cudadoctor.parse.sizes import column_size
 from cudadoctor.reports.blocks import TABLE, Block, Claim
 from cudadoctor.reports.text import Text
 
@@ -79,7 +79,7 @@ def _free(text: Text, hit: int) -> Optional[Block]:
         if match is None or (index == swap and len(match.group(2).split()) > 3):
             continue
         words = match.group(2).split()
-        amounts = [_amount(words[0], unit), _amount(words[-1], unit) if len(words) == 6 else None]
+        amounts = [column_size(words[0], unit), column_size(words[-1], unit) if len(words) == 6 else None]
         claims += [Claim(fact, amount, index) for fact, amount in zip(facts, amounts) if amount is not None]
     if rows[0] is None or not claims:
         return None
@@ -105,15 +105,6 @@ def _unit(text: Text, line: int, rows: list[Optional[re.Match[str]]]) -> Optiona
     return 1 << 20 if 1500 < number < 200_000 else None
 
 
-def _amount(text: str, unit: Optional[int]) -> Optional[int]:
-    if text.isdigit():
-        return int(text) * unit if unit else (0 if text == "0" else None)
-    try:
-        return parse_size(text.replace(",", ".") + ("B" if text.endswith("i") else ""))
-    except ParseError:
-        return None
-
-
 def _swapon(text: Text, hit: int) -> Optional[Block]:
     if "NAME" not in text[hit] or "PRIO" not in text[hit]:
         return None
@@ -121,7 +112,7 @@ def _swapon(text: Text, hit: int) -> Optional[Block]:
     last = hit
     for index, line in text.lines(hit + 1, hit + 20):
         row = _SWAPON.match(line.strip())
-        size = _amount(row.group(3), None) if row else None
+        size = column_size(row.group(3), None) if row else None
         if not row or size is None:
             break
         last = index

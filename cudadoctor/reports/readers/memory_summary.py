@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Optional
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.model import ParseError
-from cudadoctor.parse.sizes import parse_size
+from cudadoctor.parse.sizes import size_or_none
 from cudadoctor.reports.blocks import STRUCTURED, Block, Claim
 from cudadoctor.reports.text import Text
 
@@ -53,15 +51,8 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             row = _ROW.search(line)
             if row and row.group(1) in _FACTS:
                 for fact, amount in zip(_FACTS[row.group(1)], row.groups()[1:]):
-                    size = _size(amount)
+                    size = size_or_none(amount.strip())
                     if fact and size is not None:
                         claims.append(Claim(fact, size, index))
                 last = index
         yield Block("torch.cuda.memory_summary()", hit, last, tuple(claims), STRUCTURED)
-
-
-def _size(text: str) -> Optional[int]:
-    try:
-        return parse_size(text.strip())
-    except ParseError:
-        return None

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Optional
 
 from cudadoctor.matrix import Matrix
-from cudadoctor.model import ParseError
-from cudadoctor.parse.sizes import parse_size
+from cudadoctor.parse.sizes import size_or_none
 from cudadoctor.reports.blocks import LOG, Block, Claim
 from cudadoctor.reports.text import Text
 
@@ -74,7 +72,7 @@ def _claims(said: str, line: int) -> Iterator[Claim]:
     found: dict[str, int] = {}
     for fact, pattern in _NUMBERS:
         match = pattern.search(said)
-        size = _size(match.group(1)) if match else None
+        size = size_or_none(match.group(1)) if match else None
         if size is not None:
             found.setdefault(fact, size)
     unallocated = found.pop("oom.unallocated", None)
@@ -84,7 +82,7 @@ def _claims(said: str, line: int) -> Iterator[Claim]:
     elif found.get("oom.reserved", 1 << 62) < found.get("oom.allocated", 0):
         # torch 1.0 to 1.3: "cached" is what is reserved beyond what is allocated.
         found["oom.reserved"] += found["oom.allocated"]
-    others = [size for size in map(_size, _OTHERS.findall(said)) if size is not None]
+    others = [size for size in map(size_or_none, _OTHERS.findall(said)) if size is not None]
     # Seen from a container, this process is listed by its number on the host, and is none of the others.
     itself = sum(others) + found.get("oom.allocated", 0) > found.get("oom.total", 1 << 62)
     if others and not itself:
@@ -94,10 +92,3 @@ def _claims(said: str, line: int) -> Iterator[Claim]:
         found["oom.device"] = int(device.group(1))
     for fact, value in found.items():
         yield Claim(fact, value, line)
-
-
-def _size(text: str) -> Optional[int]:
-    try:
-        return parse_size(text)
-    except ParseError:
-        return None
