@@ -16,7 +16,7 @@ Lines are cleaned when they are asked for: of a log of twenty megabytes only few
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Optional
 
@@ -70,6 +70,14 @@ class Text:
 
     def number(self, index: int) -> int:
         return index + 1 if self._numbers is None else self._numbers[index]
+
+    def run_start(self, hit: int, after: int, most: int, fits: Callable[[str], object]) -> int:
+        """The first of the lines up to `hit` that follow each other and fit: none of them at or before line `after`,
+        and at most `most` above `hit`. Line `hit` itself is not asked."""
+        first = hit
+        while first - 1 > after and hit - first < most and fits(self[first - 1]):
+            first -= 1
+        return first
 
     def lines(self, first: int, last: int) -> Iterator[tuple[int, str]]:
         """(index, cleaned line) from `first` up to and with `last`, as far as the text goes."""

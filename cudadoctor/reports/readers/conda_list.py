@@ -127,9 +127,7 @@ def _is_whole(rows: Sequence[Row]) -> bool:
 
 
 def _rows_alone(text: Text, hit: int, end: int) -> Optional[Block]:
-    first = hit
-    while first - 1 > end and hit - first < _MOST_ROWS and _ROW.match(text[first - 1]):
-        first -= 1
+    first = text.run_start(hit, end, _MOST_ROWS, _ROW.match)
     rows: list[Row] = []
     last = first
     for index, line in text.lines(first, first + _MOST_ROWS):
@@ -144,9 +142,7 @@ def _rows_alone(text: Text, hit: int, end: int) -> Optional[Block]:
 
 def _export(text: Text, hit: int, end: int) -> Optional[Block]:
     """`conda env export`: with build strings. A file that a person wrote has none, and says what is wanted."""
-    first = hit
-    while first - 1 > end and hit - first < _MOST_ROWS and _EXPORTED.match(text[first - 1]):
-        first -= 1
+    first = text.run_start(hit, end, _MOST_ROWS, _EXPORTED.match)
     rows: list[Row] = []
     last = first
     for index, line in text.lines(first, first + _MOST_ROWS):

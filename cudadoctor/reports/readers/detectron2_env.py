@@ -44,9 +44,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     for hit in hits:
         if hit <= end or not _ROW.match(text[hit]):
             continue
-        first = hit
-        while first > max(end + 1, hit - _BEFORE) and _ROW.match(text[first - 1]):
-            first -= 1
+        first = text.run_start(hit, end, _BEFORE, _ROW.match)
         claims: list[Claim] = []
         gpus: dict[int, tuple[str, Optional[str]]] = {}
         last, keys = hit, set()

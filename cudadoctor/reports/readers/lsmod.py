@@ -33,9 +33,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         line = text[hit].strip()
         if not _HEADER.search(line) and not _ROW.match(line):
             continue
-        first = hit
-        while first > end + 1 and hit - first < _LONGEST and _ROW.match(text[first - 1].strip()):
-            first -= 1
+        first = text.run_start(hit, end, _LONGEST, lambda line: _ROW.match(line.strip()))
         header = bool(_HEADER.search(line)) or (first > 0 and bool(_HEADER.search(text[first - 1])))
         names: dict[str, int] = {}
         end = hit

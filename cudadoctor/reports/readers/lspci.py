@@ -48,9 +48,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
 
 def _listing(text: Text, hit: int, before: int) -> tuple[int, int, list[tuple[int, re.Match[str]]]]:
     """The devices around a line: rows that follow each other, each with its indented details."""
-    first = hit
-    while first > before + 1 and hit - first < 400 and _DEVICE.match(text[first - 1].strip()[:400]):
-        first -= 1
+    first = text.run_start(hit, before, 400, lambda line: _DEVICE.match(line.strip()[:400]))
     rows: list[tuple[int, re.Match[str]]] = []
     last = hit
     for index, line in text.lines(first, hit + 5000):

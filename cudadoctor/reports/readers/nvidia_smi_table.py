@@ -108,9 +108,7 @@ def _fragment(text: Text, hit: int, floor: int) -> tuple[Optional[Block], int]:
     if bar < 0 or not (_MEMORY.search(line) or _SECTION.search(line)):
         return None, hit
     prefix = bar if line[:bar].strip() else 0
-    first = hit
-    while first > max(floor, hit - _ABOVE) and text[first - 1].lstrip()[:1] in ("|", "+"):
-        first -= 1
+    first = text.run_start(hit, floor - 1, _ABOVE, lambda line: line.lstrip()[:1] in ("|", "+"))
     rows, last = rows_from(text, first, prefix, stop=_NAME + " ")
     table = parse_fragment("\n".join(row for _, row in rows))
     claims = tuple(_gpus(table, _lines_of_gpus(rows), first))

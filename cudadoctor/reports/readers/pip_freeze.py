@@ -56,9 +56,7 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     for hit in hits:
         if hit <= end or not _is_row(text[hit]):
             continue
-        first = hit
-        while first - 1 > end and hit - first < _MOST_ROWS and _is_row(text[first - 1]):
-            first -= 1
+        first = text.run_start(hit, end, _MOST_ROWS, _is_row)
         rows: list[Row] = []
         last = first
         for index, line in text.lines(first, first + _MOST_ROWS):

@@ -157,9 +157,7 @@ def _rows_alone(text: Text, hit: int, end: int, matrix: Matrix) -> Optional[Bloc
     shape = next((shape for shape in (_WIDE_ROW, _OLD_ROW, _TREE_ROW) if shape.match(text[hit])), None)
     if shape is None or (shape is _OLD_ROW and not _is_old_list(text, hit)):
         return None
-    first = hit
-    while first - 1 > end and hit - first < _MOST_ROWS and shape.match(text[first - 1]):
-        first -= 1
+    first = text.run_start(hit, end, _MOST_ROWS, shape.match)
     rows: list[Row] = []
     last = hit
     for index, line in text.lines(first, first + _MOST_ROWS):

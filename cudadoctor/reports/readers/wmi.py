@@ -64,9 +64,7 @@ def _table(text: Text, hit: int) -> Optional[Block]:
 
 def _list(text: Text, hit: int) -> Optional[Block]:
     """The lines of one adapter: as far as the next blank line, both ways."""
-    first = hit
-    while first > 0 and hit - first < _ROWS and _PAIR.match(text[first - 1]):
-        first -= 1
+    first = text.run_start(hit, -1, _ROWS, _PAIR.match)
     values: dict[str, str] = {}
     last = hit
     for index, line in text.lines(first, hit + _ROWS):
