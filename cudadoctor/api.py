@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cudadoctor import __version__
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.render.view import MatrixInfo, View
+from cudadoctor.render.view import View
 
 
 class Diagnosis(NamedTuple):
@@ -37,33 +36,17 @@ class Diagnosis(NamedTuple):
 
 def diagnose_texts(texts: Sequence[bytes | str]) -> Diagnosis:
     """See `cudadoctor.diagnose_text`."""
-    from cudadoctor.cli._diagnosis import exit_code, told
-    from cudadoctor.cli._pasted import pasted
-    from cudadoctor.diagnose import diagnose
-    from cudadoctor.matrix import load_matrix
-    from cudadoctor.plan import make_plan
+    from cudadoctor.cli._diagnosis import view_of_texts
     from cudadoctor.render.json_report import document
     from cudadoctor.render.steps import command_line
     from cudadoctor.render.text import Screen
 
-    matrix = load_matrix()
-    found = pasted([(f"text {number}", text) for number, text in enumerate(texts, 1)], matrix)
-    report = diagnose(found.facts, matrix)
-    plan = make_plan(report, matrix)
-    view = View(
-        report=report,
-        exit=exit_code(report, "error", False, None),
-        steps=plan.steps,
-        advice=plan.advice,
-        matrix=MatrixInfo(matrix.revision, matrix.checked),
-        tool_version=__version__,
-        pasted=told(found, report, matrix),
-    )
+    view = view_of_texts([(f"text {number}", text) for number, text in enumerate(texts, 1)])
     screen = Screen(view)
     commands = (command_line(step, view.report.facts) for step in screen.cures(screen.roots()))
     return Diagnosis(
         "  ".join(screen.headline),
-        report.root_causes,
+        view.report.root_causes,
         view.exit,
         tuple(command for command in commands if command),
         dict(document(view)),

@@ -16,7 +16,7 @@ from cudadoctor.matrix import Matrix, MatrixError, load_matrix
 from cudadoctor.model import MACHINE, ParseError
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
-from cudadoctor.plan import make_plan
+from cudadoctor.plan import Plan, make_plan
 from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import MatrixInfo, View
@@ -63,22 +63,34 @@ def view_of(
     plan = make_plan(report, matrix)
     pasted = None
     if reading.pasted is not None:
-        pasted = told(reading.pasted, report, matrix, bool(machine.log) and not machine.from_files)
+        pasted = _told(reading.pasted, report, matrix, bool(machine.log) and not machine.from_files)
+    view = _view(report, plan, matrix, exit_code(report, fail_on, unknown_ok, retry_code))
+    return view._replace(fail_on=fail_on, style=style or Style(), again=again(machine), pasted=pasted)
+
+
+def view_of_texts(texts: Sequence[tuple[str, bytes | str]]) -> View:
+    """Judges the machine that pasted texts, (name, content) pairs, tell of, as the options of `check` do by default."""
+    from cudadoctor.cli._pasted import pasted
+
+    matrix = load_matrix()
+    found = pasted(texts, matrix)
+    report = diagnose(found.facts, matrix)
+    view = _view(report, make_plan(report, matrix), matrix, exit_code(report, "error", False, None))
+    return view._replace(pasted=_told(found, report, matrix))
+
+
+def _view(report: Report, plan: Plan, matrix: Matrix, status: int) -> View:
     return View(
         report=report,
-        exit=exit_code(report, fail_on, unknown_ok, retry_code),
+        exit=status,
         steps=plan.steps,
         advice=plan.advice,
         matrix=MatrixInfo(matrix.revision, matrix.checked),
-        fail_on=fail_on,
         tool_version=__version__,
-        style=style or Style(),
-        again=again(machine),
-        pasted=pasted,
     )
 
 
-def told(pasted: Pasted, report: Report, matrix: Matrix, is_log: bool = False) -> PastedView:
+def _told(pasted: Pasted, report: Report, matrix: Matrix, is_log: bool = False) -> PastedView:
     """What is shown of the texts that were read, and what to paste next."""
     from cudadoctor.plan.questions import questions, unexplained
     from cudadoctor.render.view import Pasted as PastedView
