@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from cudadoctor.cli._input import read_bytes
+from cudadoctor.cli._pasted import pasted
 from cudadoctor.cli._words import InputError
 from cudadoctor.matrix import Matrix, MatrixError, load_matrix
 from cudadoctor.model import Facts
+from cudadoctor.plan.questions import Unexplained, symptoms
 from cudadoctor.render.meanings import Meaning
-from cudadoctor.reports import read_report
 from cudadoctor.rules import rule_files
-from cudadoctor.system import Redactor
 
 
 def explained(word: str) -> tuple[Meaning, ...]:
@@ -19,24 +19,14 @@ def explained(word: str) -> tuple[Meaning, ...]:
     content: bytes | str = read_bytes("-") if word == "-" else word
     try:
         matrix = load_matrix()
-        facts = read_report([("text", content)], matrix, strict=False).facts
-        facts = Redactor.of_texts([content]).facts(facts)
-        return (*_symptoms(facts, matrix), *_xids(_codes(word, facts), matrix))
+        facts = pasted([("text", content)], matrix).facts
+        return (*map(_meaning, symptoms(facts, matrix)), *_xids(_codes(word, facts), matrix))
     except MatrixError as error:
         raise InputError(str(error)) from None
 
 
-def _symptoms(facts: Facts, matrix: Matrix) -> list[Meaning]:
-    found = []
-    for name in facts:
-        if not name.startswith("symptom.") or not facts[name].is_known:
-            continue
-        text = str(facts[name].get().get("text", ""))
-        row = matrix.message(name[len("symptom.") :], text)
-        if row is not None:
-            causes = tuple(rule for rule in row.causes if rule in rule_files())
-            found.append(Meaning(row.name, text, row.meaning, causes))
-    return found
+def _meaning(said: Unexplained) -> Meaning:
+    return Meaning(said.symptom, said.text, said.meaning, tuple(rule for rule in said.causes if rule in rule_files()))
 
 
 def _codes(word: str, facts: Facts) -> dict[int, str]:

@@ -90,7 +90,7 @@ def questions(report: Report, matrix: Matrix) -> tuple[Question, ...]:
     causes = [outcome for outcome in report.outcomes if outcome.rule in report.root_causes]
     if any(cause.severity == ERROR and cause.certainty == CERTAIN for cause in causes):
         return ()
-    suspects = {rule for symptom in _symptoms(report.facts, matrix) for rule in symptom.causes}
+    suspects = {rule for symptom in symptoms(report.facts, matrix) for rule in symptom.causes}
     windows = report.facts.value("system.os") == "windows"
     weights: dict[str, int] = {}
     rules: dict[str, list[str]] = {}
@@ -116,13 +116,14 @@ def unexplained(report: Report, matrix: Matrix) -> tuple[Unexplained, ...]:
     failed = {outcome.rule for outcome in report.outcomes if outcome.failed}
     cleared = {outcome.rule for outcome in report.outcomes if outcome.status in ("pass", "skip")}
     found = []
-    for symptom in _symptoms(report.facts, matrix, hints=False):
+    for symptom in symptoms(report.facts, matrix, hints=False):
         if failed.isdisjoint(symptom.causes):
             found.append(symptom._replace(causes=tuple(rule for rule in symptom.causes if rule not in cleared)))
     return tuple(found)
 
 
-def _symptoms(facts: Facts, matrix: Matrix, hints: bool = True) -> Iterator[Unexplained]:
+def symptoms(facts: Facts, matrix: Matrix, hints: bool = True) -> Iterator[Unexplained]:
+    """Every error wording that was reported, with all its causes; without `hints` only what a program printed."""
     for name in facts:
         if not name.startswith("symptom.") or not facts[name].is_known:
             continue
