@@ -38,6 +38,9 @@ def main() -> NoReturn:
     gc.set_threshold(500_000, 20, 20)
     try:
         status = _status()
+        worker = sys.modules.get("cudadoctor.system.worker")
+        if worker is not None:
+            worker.check_interrupted()
     except KeyboardInterrupt:
         _say()
         status = EXIT_INTERRUPTED

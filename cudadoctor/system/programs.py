@@ -113,6 +113,7 @@ class _PosixProgram:
         pause = 0.0005
         given_up = None  # when an ended program's pipes are waited for no longer
         while True:
+            worker.check_interrupted()
             if self._status is None:
                 self._status = worker.reap(self._process, 0.0)
                 if self._status is not None:

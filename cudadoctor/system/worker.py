@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import sys
 import time
 from _weakref import ref  # the weakref module is slow to import
 from collections.abc import Iterator, Sequence
@@ -106,6 +107,7 @@ class Worker:
         task = self._tasks[self._next]
         give_up = time.monotonic() + wait
         while True:
+            check_interrupted()
             limit = min(self._deadline, self._begun + task.seconds)
             frame = self._frame(min(limit, give_up))
             if frame is None:
@@ -284,7 +286,9 @@ def end_all() -> None:
 
 
 def end_all_when_ended() -> None:
-    """From now on `end_all` runs where SIGTERM or SIGHUP ends this process; it ends by the signal all the same."""
+    """From now on `end_all` runs where SIGTERM or SIGHUP ends this process; it ends by the signal all the same. And a
+    Ctrl-C counts even where Python would print and forget its KeyboardInterrupt, as in a callback of the import
+    system: whoever waits calls `check_interrupted`."""
     if not CAN_FORK:
         return
     # The signal module itself is slow to import.
@@ -300,6 +304,27 @@ def end_all_when_ended() -> None:
         with contextlib.suppress(ValueError):
             if _signal.getsignal(number) == _signal.SIG_DFL:
                 _signal.signal(number, end)
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _keep_interruption
+
+
+_interrupted = False
+
+
+def _keep_interruption(lost: Any) -> None:
+    global _interrupted
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        _interrupted = True
+    else:
+        sys.__unraisablehook__(lost)
+
+
+def check_interrupted() -> None:
+    """Raises the KeyboardInterrupt that Python could not raise where the Ctrl-C came, once."""
+    global _interrupted
+    if _interrupted:
+        _interrupted = False
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
@@ -340,8 +365,6 @@ def program_ended(process: int) -> None:
 def die_with_parent() -> None:
     """Asks Linux to kill this child when its parent ends, however that ends. (It takes ctypes: only for a child that
     may hang in a driver, and has loaded it anyway.)"""
-    import sys
-
     if sys.platform == "linux" and _announce is not None:
         import ctypes
 

@@ -290,3 +290,24 @@ def test_an_exception_is_said_in_one_line() -> None:
 
 def test_a_worker_without_tasks_is_at_its_end() -> None:
     assert list(run_isolated([], soon())) == []
+
+
+def test_a_ctrl_c_that_python_would_forget_ends_the_wait_all_the_same() -> None:
+    code = """
+import time
+from cudadoctor.system.worker import Task, Worker, end_all_when_ended
+class Lost:
+    def __del__(self):
+        raise KeyboardInterrupt
+end_all_when_ended()
+begun = time.monotonic()
+worker = Worker([Task("slow", lambda report: time.sleep(60), 60.0)], begun + 60)
+Lost()
+try:
+    worker.next()
+except KeyboardInterrupt:
+    worker.close()
+    print(time.monotonic() - begun < 30)
+"""
+    done = python(code)
+    assert (done.stdout, done.stderr) == ("True\n", "")
