@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Optional
 
 from cudadoctor.derive.case import Case
 from cudadoctor.matrix import Matrix
-from cudadoctor.model import CRASH, ERROR, FAIL, INFO, POSSIBLE, SKIP, TOOL, WARNING, Facts, Outcome, Rule
-from cudadoctor.model.report import Report, rank
+from cudadoctor.model import CRASH, ERROR, FAIL, INFO, POSSIBLE, SKIP, TOOL, UNDECIDED, WARNING, Facts, Outcome, Rule
+from cudadoctor.model.report import Report, blamed, rank
 from cudadoctor.rules import rule_files, rule_module, rule_name
 
 
@@ -18,10 +18,12 @@ def diagnose(
     *,
     select: Optional[Iterable[str]] = None,
     ignore: Optional[Mapping[str, str]] = None,
+    blames: Collection[str] = (),
 ) -> Report:
     """Judges `facts` by all rules (or those of `select`, ids) less those of `ignore` (ids with reasons).
 
-    Ignoring a rule silences it only; the rules that would fold into it are judged without it.
+    Ignoring a rule silences it only; the rules that would fold into it are judged without it. `blames`: only what
+    these can mend counts (model.outcome.BLAMES); empty: everything.
     """
     ignored = dict(ignore or {})
     chosen = None if select is None else set(select)
@@ -37,6 +39,8 @@ def diagnose(
         rules[rule_id] = rule
         outcomes[rule_id] = outcome
     folded = _fold(rules, outcomes)
+    if blames:
+        folded = _of(folded, blames)
     return Report(
         facts=facts,
         outcomes=tuple(folded.values()),
@@ -83,6 +87,21 @@ def _fold(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> dict[st
             if cause is not None:
                 folded[rule_id] = outcome._replace(because_of=cause)
     return folded
+
+
+def _of(outcomes: Mapping[str, Outcome], blames: Collection[str]) -> dict[str, Outcome]:
+    """What others have to mend is left out, with all that follows from it: a driver that a job without a GPU does not
+    see is no fault of the machine."""
+    kept = dict(outcomes)
+    for rule_id, outcome in outcomes.items():
+        if outcome.status in (FAIL, UNDECIDED) and (blame := blamed(outcome, outcomes)) not in blames:
+            kept[rule_id] = outcome._replace(
+                status=SKIP,
+                message=f"left out: not asked for, as it is about the {blame}",
+                fixes=(),
+                not_helping=(),
+            )
+    return kept
 
 
 def _blockers(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> dict[str, str]:

@@ -38,7 +38,7 @@ from cudadoctor.model import (
 )
 from cudadoctor.model.catalogue import CATALOGUE, fits, spec_of
 from cudadoctor.model.outcome import CERTAIN, CERTAINTIES, SEVERITIES, STATUSES
-from cudadoctor.model.report import Report, exit_status
+from cudadoctor.model.report import Report, blamed, exit_status
 from cudadoctor.rules import rule_files, rule_of
 from cudadoctor.testing import (
     GIB,
@@ -93,9 +93,10 @@ class Stage:
         certainty: str = CERTAIN,
         *,
         raises: Optional[BaseException] = None,
+        blame: str = "machine",
         **more: Any,
     ) -> None:
-        rule = Rule(rule_id, rule_id.lower(), "title", ERROR, "machine", **more)
+        rule = Rule(rule_id, rule_id.lower(), "title", ERROR, blame, **more)
         self.rules[rule_id] = (rule, raises or (status, severity, certainty))
 
     def report(self, **options: Any) -> Report:
@@ -246,6 +247,34 @@ OUTCOMES = st.lists(
     ),
     max_size=6,
 ).map(tuple)
+
+
+WHOSE_FAULTS = [
+    # (title, machine, whose faults, the rules that still fail)
+    ("a lost GPU", linux().set({"gpu.0.lost": True}), "machine", {"CD113"}),
+    ("torch for the CPU", linux().torch("2.6.0", None), "machine", set()),
+    ("torch for the CPU", linux().torch("2.6.0", None), "environment", {"CD302"}),
+    ("a job without a GPU", linux().no_devices().job(gpus=0), "machine", set()),
+    ("a driver that hangs", linux().hangs(), "machine", {"CD106"}),
+]
+
+
+class TestBlame:
+    """Only what the machine's owner can mend counts in a prolog: what others have to mend drains no node."""
+
+    @pytest.mark.parametrize(("title", "machine", "blame", "expected"), WHOSE_FAULTS)
+    def test_whose_faults_count(self, title: str, machine: Machine, blame: str, expected: set[str]) -> None:
+        report = diagnose(machine.facts, MATRIX, blames=(blame,))
+        failed = {o.rule for o in report.outcomes if o.failed and o.severity == ERROR}
+        assert failed == expected
+        assert set(report.root_causes) >= expected
+
+    def test_what_follows_from_another_s_fault_is_that_other_s(self, stage: Stage) -> None:
+        stage.add("CD106", follows_from=("CD705",))
+        stage.add("CD705", blame="allocation")
+        assert {o.rule: o.status for o in stage.report(blames=("machine",)).outcomes} == {"CD106": SKIP, "CD705": SKIP}
+        by_id = {o.rule: o for o in stage.report().outcomes}
+        assert [blamed(o, by_id) for o in by_id.values()] == ["allocation", "allocation"]
 
 
 class TestExitStatus:

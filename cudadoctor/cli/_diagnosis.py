@@ -14,8 +14,8 @@ from cudadoctor.cli._words import InputError, pair, rule_id, rule_ids
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import Matrix, MatrixError, load_matrix
 from cudadoctor.model import MACHINE, ParseError
-from cudadoctor.model.outcome import SEVERITIES
-from cudadoctor.model.report import EXIT_FINDINGS, Report, exit_status
+from cudadoctor.model.outcome import BLAMES, SEVERITIES, TOOL
+from cudadoctor.model.report import EXIT_FINDINGS, Report, blamed, exit_status
 from cudadoctor.plan import Plan, make_plan
 from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
 from cudadoctor.render.style import Style
@@ -34,6 +34,7 @@ def view_of(
     fail_on: str = "error",
     unknown_ok: bool = False,
     retry_code: Optional[int] = None,
+    blame: Sequence[str] = (),
     style: Optional[Style] = None,
     reading: Optional[Reading] = None,
 ) -> View:
@@ -44,6 +45,7 @@ def view_of(
         for text in ignore:
             word, reason = pair("--ignore", text, "ID=REASON, and the reason is shown in the report")
             ignored[rule_id(word)] = reason
+        blames = _blames(blame)
     except InputError:
         if reading is not None:
             reading.stop()
@@ -59,13 +61,25 @@ def view_of(
         reading.stop()
         raise InputError(str(error)) from None
     facts = reading.facts()
-    report = diagnose(facts, matrix, select=selected, ignore=ignored)
+    report = diagnose(facts, matrix, select=selected, ignore=ignored, blames=blames)
     plan = make_plan(report, matrix)
     pasted = None
     if reading.pasted is not None:
         pasted = _told(reading.pasted, report, matrix, bool(machine.log) and not machine.from_files)
     view = _view(report, plan, matrix, exit_code(report, fail_on, unknown_ok, retry_code))
-    return view._replace(fail_on=fail_on, style=style or Style(), again=again(machine), pasted=pasted)
+    return view._replace(fail_on=fail_on, style=style or Style(), again=again(machine), pasted=pasted, blames=blames)
+
+
+def _blames(words: Sequence[str]) -> tuple[str, ...]:
+    """Those of `--blame`, each once; empty: everybody."""
+    known = tuple(blame for blame in BLAMES if blame != TOOL)
+    found = []
+    for word in words:
+        for part in word.split(","):
+            if part.strip() not in known:
+                raise InputError(f"--blame takes {', '.join(known[:-1])} or {known[-1]}, not {part.strip()!r}")
+            found.append(part.strip())
+    return tuple(dict.fromkeys(found))
 
 
 def view_of_texts(texts: Sequence[tuple[str, bytes | str]]) -> View:
@@ -138,4 +152,5 @@ def exit_code(report: Report, fail_on: str, unknown_ok: bool, retry_code: Option
         return status
     threshold = SEVERITIES.index(fail_on)
     failed = [o for o in report.outcomes if o.failed and SEVERITIES.index(o.severity) <= threshold]
-    return retry_code if all(outcome.blame == MACHINE for outcome in failed) else status
+    by_id = {outcome.rule: outcome for outcome in report.outcomes}
+    return retry_code if all(blamed(outcome, by_id) == MACHINE for outcome in failed) else status

@@ -78,6 +78,8 @@ _REPEATED = {
     "--assume": "assume",
     "--select": "select",
     "--ignore": "ignore",
+    "--blame": "blame",
+    "--also": "also",
 }
 _FLAGS = {"--unknown-ok": "unknown_ok", "--verbose": "verbose", "-v": "verbose"}
 _DEFAULTS: dict[str, Any] = {"form": "text", "fail_on": "error", "color": "auto"}

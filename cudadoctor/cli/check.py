@@ -11,7 +11,14 @@ from cudadoctor.render.formats import FORMATS
 
 
 @click.command()
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="How to print the report.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    metavar="FORMAT",
+    help=", ".join(FORMATS) + ".",
+)
 @machine_options
 @click.option("--select", multiple=True, metavar="IDS", help="Only these checks (ids or names, comma separated).")
 @click.option("--ignore", multiple=True, metavar="ID=REASON", help="Leave a check out, for a reason that is shown.")
@@ -22,6 +29,8 @@ from cudadoctor.render.formats import FORMATS
 @click.option(
     "--retry-code", type=click.IntRange(1, 255), metavar="N", help="Exit N where all faults are the machine's."
 )
+@click.option("--blame", multiple=True, metavar="WHO", help="Only faults of: machine, allocation, environment.")
+@click.option("--also", multiple=True, metavar="FORMAT=FILE", help="Write the report in another format, too.")
 @output_option
 @text_options
 @click.pass_context

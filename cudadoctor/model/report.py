@@ -43,6 +43,15 @@ class Report(NamedTuple):
         return None
 
 
+def blamed(outcome: Outcome, by_id: Mapping[str, Outcome]) -> str:
+    """Who can mend what an outcome shows: whoever can mend the failure that it follows from."""
+    seen = {outcome.rule}
+    while outcome.because_of is not None and outcome.because_of not in seen and outcome.because_of in by_id:
+        outcome = by_id[outcome.because_of]
+        seen.add(outcome.rule)
+    return outcome.blame
+
+
 def exit_status(outcomes: tuple[Outcome, ...], fail_on: str = ERROR, unknown_ok: bool = False) -> int:
     """The exit status, a function of the outcomes alone. Precedence: 1 findings, 2 our own bug, 3 undecided, 0."""
     threshold = SEVERITIES.index(fail_on)

@@ -27,6 +27,8 @@ def ok_sentence(view: View) -> str:
         text = "the text shows no fault of the CUDA stack" + _unjudged(facts)
     else:
         text = "nothing found that breaks CUDA" + _unjudged(facts)
+    if view.blames:
+        text = f"nothing found that the {' or the '.join(view.blames)} is to blame for"
     counts = [_count(report, WARNING, "warning"), _count(report, INFO, "hint")]
     noted = " and ".join(count for count in counts if count)
     return f"{text} ({noted} below)" if noted else text

@@ -45,7 +45,8 @@ class Pasted(NamedTuple):
 class View(NamedTuple):
     """Everything that a format may show. `exit` is the status with which the command ends; `home` is the user's home,
     which is shown as `~` on the screen (empty: as the facts have it); `again` holds the options that mean the same
-    machine; `program` calls cudadoctor again; `pasted` is what texts told, where any were given."""
+    machine; `program` calls cudadoctor again; `blames` says whose faults alone were asked for (empty: all); `pasted`
+    is what texts told, where any were given."""
 
     report: Report
     exit: int
@@ -58,6 +59,7 @@ class View(NamedTuple):
     home: str = ""
     again: str = ""
     program: str = "cudadoctor"
+    blames: tuple[str, ...] = ()
     pasted: Optional[Pasted] = None
 
     @property

@@ -48,6 +48,44 @@ def test_the_format_never_changes_the_verdict(run: Run, facts_file: FactsFile) -
         assert document.exit == status == json.loads(document.out)["exit"]
 
 
+def test_one_run_writes_several_formats(run: Run, facts_file: FactsFile, tmp_path: Path) -> None:
+    report, page = tmp_path / "report.json", tmp_path / "report.md"
+    result = run(
+        "check",
+        "--facts",
+        facts_file(CPU),
+        "--color",
+        "always",
+        "--also",
+        f"json={report}",
+        "--also",
+        f"markdown={page}",
+    )
+    assert result.exit == 1 and "FAIL" in result.out
+    assert json.loads(report.read_text("utf-8"))["root_causes"] == ["CD302"]
+    assert page.read_text("utf-8").startswith("**FAIL:** ")
+
+
+def test_a_file_that_cannot_be_written_is_no_verdict(run: Run, facts_file: FactsFile, tmp_path: Path) -> None:
+    result = run("check", "--facts", facts_file(linux()), "--also", f"json={tmp_path}/no/report.json")
+    assert (result.exit, result.out) == (2, "") and "cannot write" in result.err
+
+
+def test_only_the_machine_s_own_faults_count_where_that_is_asked_for(run: Run, facts_file: FactsFile) -> None:
+    path = facts_file(CPU)
+    assert run("check", "--facts", path).exit == 1
+    result = run("check", "--facts", path, "--blame", "machine")
+    assert result.exit == 0
+    assert result.out.startswith("OK    nothing found that the machine is to blame for")
+
+
+def test_a_fault_of_the_machine_with_what_follows_from_it_is_a_reason_to_try_another(
+    run: Run, facts_file: FactsFile
+) -> None:
+    assert run("check", "--facts", facts_file(linux().hangs()), "--retry-code", "75").exit == 75
+    assert run("check", "--facts", facts_file(CPU), "--retry-code", "75").exit == 1
+
+
 def test_json_names_the_root_cause(run: Run, facts_file: FactsFile) -> None:
     document = json.loads(run("check", "--facts", facts_file(CPU), "--format", "json").out)
     assert document["root_causes"][0] == "CD302"

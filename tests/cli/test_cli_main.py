@@ -85,6 +85,10 @@ def test_without_a_command_the_help_is_shown_as_an_error(run: Run) -> None:
         (["check", "--select", " , "], "rules are named by ids or names"),
         (["check", "--timeout", "nan"], "nan is no number of seconds"),
         (["check", "--timeout", "inf"], "not in the range"),
+        (["check", "--blame", "machin"], "--blame takes environment, machine or allocation, not 'machin'"),
+        (["check", "--also", "report.json"], "--also takes FORMAT=FILE, not 'report.json'"),
+        (["check", "--also", "jsn=report.json"], "--also: there is no format 'jsn'; did you mean json"),
+        (["check", "--also", "json=-"], "--also writes a file"),
     ],
 )
 def test_wrong_usage_is_one_sentence(run: Run, arguments: list[str], says: str) -> None:

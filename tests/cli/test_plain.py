@@ -36,6 +36,7 @@ PLAIN = [
     "--output report.txt",
     "--fail-on warning --unknown-ok --retry-code 75",
     "--select CD303,302 --select torch-missing",
+    "--blame machine --also json=report.json --also markdown=report.md",
     "--ignore CD601=shared --ignore CD602=too",
     "--assume driver.nvml_version=580.95.05 --assume system.container=absent",
 ]
