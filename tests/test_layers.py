@@ -23,6 +23,7 @@ MAY_IMPORT["system"] = {"model", "parse", "system"}
 MAY_IMPORT["probes"] = {"model", "parse", "system", "probes"}
 MAY_IMPORT["actions"] = {*ORDER[:-1], "system", "probes", "actions"}
 MAY_IMPORT["explain"] = {"explain"}
+MAY_IMPORT["recipes"] = {"recipes"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT, "cli"}
 MAY_IMPORT["testing"] = {*ORDER, "system", "probes", "testing"}
 MAY_IMPORT["__main__"] = {"cli"}

@@ -1,0 +1,55 @@
+"""`cudadoctor recipes`: ready pieces for Slurm, Kubernetes, MPI, Ray and ssh, to copy and to edit."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import click
+
+from cudadoctor.cli._options import output_option
+
+
+@click.command()
+@click.argument("name", required=False)
+@output_option
+def command(name: Optional[str], output: Optional[str]) -> None:
+    """List the ready pieces for clusters, or print the one called NAME: scripts, manifests, policies."""
+    from cudadoctor.cli import _output
+    from cudadoctor.cli._words import InputError, no_such
+    from cudadoctor.recipes import recipes
+
+    known = recipes()
+    if name is None:
+        _output.write(_listing([(recipe.name, recipe.title) for recipe in known.values()]), output)
+        return
+    by_file = {recipe.file: recipe for recipe in known.values()}
+    recipe = known.get(name) or by_file.get(name)
+    if recipe is None:
+        inside = [known_name for known_name in known if name and name.strip("/").lower() in known_name.split("/")]
+        if inside:
+            raise InputError(f"there is no recipe {name!r}; did you mean {' or '.join(inside)}?")
+        raise InputError(no_such("recipe", name, list(known), "`cudadoctor recipes` lists them"))
+    _output.write(recipe.text, output)
+    if recipe.is_script and output not in (None, "-"):
+        _make_executable(str(output))
+
+
+def _listing(rows: list[tuple[str, str]]) -> str:
+    from textwrap import wrap
+
+    width = max((len(name) for name, _ in rows), default=0) + 2
+    lines = []
+    for name, title in rows:
+        first, *more = wrap(title, 80 - width) or [""]
+        lines += [f"{name:<{width}}{first}".rstrip(), *(" " * width + line for line in more)]
+    return "\n".join([*lines, "", "`cudadoctor recipes NAME` prints one, `-o FILE` writes it to a file.", ""])
+
+
+def _make_executable(path: str) -> None:
+    """Whoever may read the file may run it. What is no file of its own (a pipe, a device) stays as it is."""
+    import os
+    import stat
+
+    mode = os.stat(path).st_mode
+    if stat.S_ISREG(mode):
+        os.chmod(path, stat.S_IMODE(mode) | (mode & 0o444) >> 2)
