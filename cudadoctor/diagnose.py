@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from cudadoctor.derive.case import Case
 from cudadoctor.matrix import Matrix
@@ -19,11 +19,13 @@ def diagnose(
     select: Optional[Iterable[str]] = None,
     ignore: Optional[Mapping[str, str]] = None,
     blames: Collection[str] = (),
+    judge: Optional[Callable[[str, Case], tuple[Rule, Outcome]]] = None,
 ) -> Report:
     """Judges `facts` by all rules (or those of `select`, ids) less those of `ignore` (ids with reasons).
 
     Ignoring a rule silences it only; the rules that would fold into it are judged without it. `blames`: only what
-    these can mend counts (model.outcome.BLAMES); empty: everything.
+    these can mend counts (model.outcome.BLAMES); empty: everything. `judge` takes the place of `judge_rule`, for who has
+    judged the like before.
     """
     ignored = dict(ignore or {})
     chosen = None if select is None else set(select)
@@ -35,7 +37,7 @@ def diagnose(
     for rule_id in wanted:
         if rule_id in ignored:
             continue
-        rule, outcome = _judge(rule_id, base)
+        rule, outcome = (judge or judge_rule)(rule_id, base)
         rules[rule_id] = rule
         outcomes[rule_id] = outcome
     folded = _fold(rules, outcomes)
@@ -50,7 +52,8 @@ def diagnose(
     )
 
 
-def _judge(rule_id: str, base: Case) -> tuple[Rule, Outcome]:
+def judge_rule(rule_id: str, base: Case) -> tuple[Rule, Outcome]:
+    """What a rule says of the machine of `base`."""
     # A crash in one rule is that rule's result: the others still have their say.
     rule = Rule(rule_id, rule_name(rule_id), "", ERROR, TOOL)
     try:
