@@ -17,6 +17,7 @@ from cudadoctor.model import MACHINE, ParseError
 from cudadoctor.model.outcome import BLAMES, SEVERITIES, TOOL
 from cudadoctor.model.report import EXIT_FINDINGS, Report, blamed, exit_status
 from cudadoctor.plan import Plan, make_plan
+from cudadoctor.plan.hand_over import hand_over
 from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
 from cudadoctor.render.style import Style
 from cudadoctor.render.view import MatrixInfo, View
@@ -101,6 +102,7 @@ def _view(report: Report, plan: Plan, matrix: Matrix, status: int) -> View:
         advice=plan.advice,
         matrix=MatrixInfo(matrix.revision, matrix.checked),
         tool_version=__version__,
+        hand_over=hand_over(report),
     )
 
 

@@ -130,6 +130,13 @@ class PastedEntry(TypedDict):
     unexplained: list[UnexplainedEntry]
 
 
+class HandOverEntry(TypedDict):
+    """What a user in a job can do about a fault of the machine, and what to send to its administrators."""
+
+    yours: str
+    message: str
+
+
 class ReportDocument(TypedDict):
     """`cudadoctor check --format json`. `root_causes` are rule ids, the likeliest first; `ignored` maps rule ids to the
     reasons for which they were ignored; `pasted` is null where no text was given."""
@@ -141,6 +148,7 @@ class ReportDocument(TypedDict):
     root_causes: list[str]
     outcomes: list[OutcomeEntry]
     plan: PlanEntry
+    hand_over: Optional[HandOverEntry]
     ignored: dict[str, str]
     pasted: Optional[PastedEntry]
     facts: dict[str, FactEntry]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from cudadoctor.model import FixStep, Outcome
-from cudadoctor.render.documents import OutcomeEntry, PastedEntry, ReportDocument, StepEntry
+from cudadoctor.render.documents import HandOverEntry, OutcomeEntry, PastedEntry, ReportDocument, StepEntry
 from cudadoctor.render.view import Pasted, View
 
 
@@ -37,6 +37,7 @@ def document(view: View) -> ReportDocument:
             "steps": [step_entry(step) for step in view.steps],
             "advice": [step_entry(step) for step in view.advice],
         },
+        "hand_over": None if view.hand_over is None else cast(HandOverEntry, view.hand_over._asdict()),
         "ignored": dict(report.ignored),
         "pasted": None if view.pasted is None else _pasted(view.pasted),
         "facts": report.facts.to_json()["facts"],

@@ -44,6 +44,11 @@ def _lines(view: View) -> Iterator[str]:
             yield from _row(line, screen)
         yield ""
     roots = screen.roots()
+    if view.hand_over is not None:
+        yield f"**You:** {escaped(view.hand_over.yours)}"
+        yield ""
+        yield f"**To your admins:** {escaped(view.hand_over.message)}"
+        yield ""
     cures = screen.cures(roots)
     if cures:
         yield "### What mends it"

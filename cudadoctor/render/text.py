@@ -109,7 +109,7 @@ class Screen:
     def _verdict(self) -> tuple[tuple[str, str], Optional[Outcome]]:
         """The first line's word and text, and the outcome that it states (None: none in particular)."""
         undecided = undecided_links(self.report)
-        found = self._at_threshold()
+        found = self.at_threshold()
         if found:
             return ("FAIL", hedged(found[0])), found[0]
         if self.view.exit == EXIT_UNUSABLE:
@@ -130,7 +130,7 @@ class Screen:
             return ("????", text), undecided[0]
         return ("OK", ok_sentence(self.view)), None
 
-    def _at_threshold(self) -> list[Outcome]:
+    def at_threshold(self) -> list[Outcome]:
         """What makes the verdict a failure, the likeliest cause first."""
         threshold = SEVERITIES.index(self.view.fail_on)
         failed = [o for o in self.report.outcomes if o.failed and SEVERITIES.index(o.severity) <= threshold]
@@ -222,11 +222,15 @@ class Screen:
         wanted = outcome.rule in self.report.root_causes or self._is_verdict(outcome)
         if self.style.verbose and outcome.status in (FAIL, UNDECIDED):
             wanted = True
+        return self.evidence(outcome) if wanted else []
+
+    def evidence(self, outcome: Outcome) -> list[Note]:
+        """What an outcome rests on: each fact in words, with its source at the right."""
         # What a text does not tell is no evidence: it is asked for, if it matters.
         items = [
             item for item in outcome.evidence if not (self.view.is_report and self.report.facts[item.fact].is_unknown)
         ]
-        return [self._fact(item) for item in items] if wanted else []
+        return [self._fact(item) for item in items]
 
     def _fact(self, item: Evidence) -> Note:
         if item.fact.startswith("symptom.") and isinstance(item.value, dict) and item.value.get("text"):
@@ -371,6 +375,9 @@ class Screen:
                 yield from self._texts(self.view.pasted)
             return
         yield ""
+        if self.view.hand_over is not None:
+            yield from _hanging("you   ", self.view.hand_over.yours, self.style.width)
+            yield from _hanging("send  ", f"to your admins: {self.view.hand_over.message}", self.style.width)
         cures = self.cures(roots)
         for place, step in enumerate(cures[:_MOST_STEPS]):
             for number, text in enumerate(step_lines(step, self.report.facts, self.style)):

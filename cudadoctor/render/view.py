@@ -10,6 +10,7 @@ from cudadoctor.model.report import Report
 from cudadoctor.render.style import Style
 
 if TYPE_CHECKING:
+    from cudadoctor.plan.hand_over import HandOver
     from cudadoctor.plan.questions import Question, Unexplained
 
 
@@ -45,8 +46,9 @@ class Pasted(NamedTuple):
 class View(NamedTuple):
     """Everything that a format may show. `exit` is the status with which the command ends; `home` is the user's home,
     which is shown as `~` on the screen (empty: as the facts have it); `again` holds the options that mean the same
-    machine; `program` calls cudadoctor again; `blames` says whose faults alone were asked for (empty: all); `pasted`
-    is what texts told, where any were given."""
+    machine; `program` calls cudadoctor again; `blames` says whose faults alone were asked for (empty: all);
+    `hand_over` is what a user in a job can do about a fault of the machine; `pasted` is what texts told, where any were
+    given."""
 
     report: Report
     exit: int
@@ -60,6 +62,7 @@ class View(NamedTuple):
     again: str = ""
     program: str = "cudadoctor"
     blames: tuple[str, ...] = ()
+    hand_over: Optional[HandOver] = None
     pasted: Optional[Pasted] = None
 
     @property
