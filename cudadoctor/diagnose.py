@@ -24,8 +24,8 @@ def diagnose(
     """Judges `facts` by all rules (or those of `select`, ids) less those of `ignore` (ids with reasons).
 
     Ignoring a rule silences it only; the rules that would fold into it are judged without it. `blames`: only what
-    these can mend counts (model.outcome.BLAMES); empty: everything. `judge` takes the place of `judge_rule`, for who has
-    judged the like before.
+    these can mend counts (model.outcome.BLAMES); empty: everything. `judge` takes the place of `judge_rule`, for who
+    has judged the like before.
     """
     ignored = dict(ignore or {})
     chosen = None if select is None else set(select)
