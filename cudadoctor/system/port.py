@@ -73,6 +73,9 @@ class RandomReader(Protocol):
 class RunningProgram(Protocol):
     """A program that was started and goes on beside us."""
 
+    def advance(self) -> None:
+        """Takes what it has written so far, since it waits while nobody reads much output. Never waits itself."""
+
     def result(self, within: Optional[float] = None) -> Fact[ProgramResult]:
         """Waits until it ends, its deadline passes or `within` seconds from now are over; then it is stopped. Absent:
         there is no such program."""
@@ -90,6 +93,9 @@ class Ended:
 
     def __init__(self, answer: Fact[Any]) -> None:
         self._answer = answer
+
+    def advance(self) -> None:
+        pass
 
     def result(self, within: Optional[float] = None) -> Fact[Any]:
         return self._answer

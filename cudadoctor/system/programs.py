@@ -7,7 +7,7 @@ import errno
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
 from cudadoctor.parse.decode import program_text
@@ -17,10 +17,13 @@ from cudadoctor.system.port import Ended, ProgramResult, RunningProgram
 # What is kept of each output stream; the rest is read and dropped, so that the program can end.
 OUTPUT_LIMIT = 4 << 20
 
+_PIECE = 1 << 16
+
 # How long output is still read after the program's end: a process that it left running may hold the pipe for ever.
 PIPE_GRACE = 0.1
 
-CAN_SPAWN = hasattr(os, "posix_spawn")
+# How long what a program has written is still read after its limit: one that writes without end would hold us.
+DRAIN_SECONDS = 0.1
 
 
 def start(argv: Sequence[str], environment: Mapping[str, str], limit: float, source: str) -> RunningProgram:
@@ -28,7 +31,7 @@ def start(argv: Sequence[str], environment: Mapping[str, str], limit: float, sou
     if time.monotonic() >= limit:
         return Ended(unknown("timed out before it began", source))
     try:
-        if CAN_SPAWN:
+        if worker.CAN_FORK:
             return _PosixProgram(argv, environment, limit, source)
         return PopenProgram(argv, environment, limit, source)
     except OSError as error:
@@ -38,15 +41,20 @@ def start(argv: Sequence[str], environment: Mapping[str, str], limit: float, sou
 
 
 def _not_started(error: OSError, path: str, source: str) -> Fact[Any]:
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        if os.path.exists(path):
+    return _why_not(error.errno or 0, os.path.exists(path), source)
+
+
+def _why_not(number: int, is_there: bool, source: str) -> Fact[Any]:
+    """What is said of a program that could not be started, by the error's number and whether its file is there."""
+    if number in (errno.ENOENT, errno.ENOTDIR):
+        if is_there:
             return unknown("it cannot be started (the interpreter or loader that it names is missing)", source)
         return absent(source)
-    if error.errno in (errno.EACCES, errno.EPERM):
+    if number in (errno.EACCES, errno.EPERM):
         return unknown("it cannot be started (permission denied)", source)
-    if error.errno == errno.ENOEXEC:
+    if number == errno.ENOEXEC:
         return unknown("it cannot be started (not a program for this system)", source)
-    return unknown(f"it cannot be started ({(error.strerror or str(error)).lower()})", source)
+    return unknown(f"it cannot be started ({os.strerror(number).lower()})", source)
 
 
 def _finished(source: str, status: Optional[int], output: bytes, errors: bytes, timed_out: bool) -> Fact[ProgramResult]:
@@ -56,7 +64,8 @@ def _finished(source: str, status: Optional[int], output: bytes, errors: bytes, 
 
 
 class _PosixProgram:
-    """By posix_spawn: the subprocess module takes longer to import than nvidia-smi to run."""
+    """By fork and exec. Not by posix_spawn, which returns when the program's file has been read: on a dead network file
+    system that is never. And the subprocess module takes longer to import than nvidia-smi to run."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], limit: float, source: str) -> None:
         self._source = source
@@ -64,25 +73,16 @@ class _PosixProgram:
         self._owner = os.getpid()
         self._result: Optional[Fact[ProgramResult]] = None
         self._status: Optional[int] = None
-        pipes = worker.open_pipe(), worker.open_pipe()
+        words = [os.fsencode(word) for word in argv]
+        if any(b"\0" in word for word in words):
+            raise ValueError("embedded null byte")
+        # The third one says why there is no program; exec closes it.
+        pipes = worker.open_pipe(), worker.open_pipe(), worker.open_pipe()
         try:
-            actions: list[tuple[Any, ...]] = [
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, pipes[0][1], 1),
-                (os.POSIX_SPAWN_DUP2, pipes[1][1], 2),
-            ]
-            # A program that is left behind must not hold what our caller waits for.
-            actions += [(os.POSIX_SPAWN_CLOSE, number) for number in _inheritable()]
             with worker.signals_held():
-                self._process = os.posix_spawn(
-                    argv[0],
-                    list(argv),
-                    dict(environment),
-                    file_actions=actions,
-                    setpgroup=0,
-                    setsigmask=[],
-                    setsigdef=[worker.SIGPIPE, worker.SIGINT, worker.SIGTERM],  # Python ignores the first
-                )
+                self._process = os.fork()
+                if self._process == 0:
+                    _become(words, environment, [writer for _, writer in pipes], limit)
                 worker.program_started(self._process)
         except BaseException:
             for reader, writer in pipes:
@@ -91,9 +91,20 @@ class _PosixProgram:
             raise
         for _, writer in pipes:
             os.close(writer)
+        self._fault = pipes[2][0]
         self._readers = [pipes[0][0], pipes[1][0]]
         self._output = {reader: bytearray() for reader in self._readers}
         self._streams = tuple(self._readers)
+
+    def advance(self) -> None:
+        """Takes what it has written so far; it would wait for a reader when its pipe is full. Never waits."""
+        if self._result is None:
+            for _ in range(1 + OUTPUT_LIMIT // _PIECE):
+                ready = self._poll(0.0) if self._readers else []
+                for reader in ready:
+                    self._read(reader)
+                if not ready:
+                    return
 
     def result(self, within: Optional[float] = None) -> Fact[ProgramResult]:
         if self._result is None:
@@ -101,12 +112,24 @@ class _PosixProgram:
                 self._limit = min(self._limit, time.monotonic() + within)
             try:
                 timed_out = not self._wait()
+                has_begun = bool(worker.readable([self._fault], 0.0))
             finally:
                 self._end()
+            self._result = self._refusal() if has_begun else unknown("timed out before it began", self._source)
+        if self._result is None:
             output, errors = (bytes(self._output[stream]) for stream in self._streams)
             status = None if self._status is None else _exit_status(self._status)
             self._result = _finished(self._source, status, output, errors, timed_out)
         return self._result
+
+    def _refusal(self) -> Optional[Fact[ProgramResult]]:
+        """Why the program never ran, if it did not."""
+        said = os.read(self._fault, 100)
+        self._close_fault()
+        if not said:
+            return None
+        number, is_there = map(int, said.split())
+        return _why_not(number, bool(is_there), self._source)
 
     def _wait(self) -> bool:
         """Reads until the program has ended; False when it has not ended in time."""
@@ -129,8 +152,7 @@ class _PosixProgram:
                     self._read(reader)
                 if not ready and now >= limit:
                     return self._status is not None
-                # A program that writes without end is stopped at its limit all the same.
-                if now >= limit + 0.5:
+                if now >= limit + DRAIN_SECONDS:
                     return self._status is not None
             elif now >= limit:
                 return False
@@ -139,15 +161,10 @@ class _PosixProgram:
                 pause = min(pause * 2, 0.02)
 
     def _poll(self, seconds: float) -> list[int]:
-        import select
-
-        poll = select.poll()
-        for reader in self._readers:
-            poll.register(reader, select.POLLIN | select.POLLHUP)
-        return [reader for reader, _ in poll.poll(int(seconds * 1000 + 0.999))]
+        return worker.readable(self._readers, seconds)
 
     def _read(self, reader: int) -> None:
-        piece = os.read(reader, 1 << 16)
+        piece = os.read(reader, _PIECE)
         if not piece:
             self._readers.remove(reader)
             os.close(reader)
@@ -165,26 +182,45 @@ class _PosixProgram:
             os.close(reader)
         self._readers = []
 
+    def _close_fault(self) -> None:
+        fault, self._fault = self._fault, -1
+        if fault >= 0:
+            os.close(fault)
+
     def __del__(self) -> None:
         # Nobody asked for the result: the run was broken off. (A forked child has a copy of this, and no say in it.)
         with contextlib.suppress(Exception):
             if self._result is None and os.getpid() == self._owner:
                 self._end()
+            if os.getpid() == self._owner:
+                self._close_fault()
 
 
-def _inheritable() -> list[int]:
-    """Files beside the standard streams that a program would inherit from us."""
+def _become(argv: Sequence[bytes], environment: Mapping[str, str], pipes: Sequence[int], limit: float) -> NoReturn:
+    """In the new process: the program, with no input, these pipes for output and errors, and no file of ours. A program
+    that is left behind must not hold what our caller waits for, nor one whose file does not come."""
+    fault = pipes[2]
     try:
-        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
-    except OSError:
-        return []
-    found = []
-    for number in numbers:
-        if number > 2:
-            with contextlib.suppress(OSError):
-                if os.get_inheritable(number):
-                    found.append(number)
-    return found
+        import _signal  # type: ignore[import-not-found,unused-ignore]
+
+        os.setpgid(0, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.set_inheritable(0, True)  # where it was closed, it is this very file
+        os.dup2(pipes[0], 1)
+        os.dup2(pipes[1], 2)
+        worker.close_all_but(fault)
+        for number in (worker.SIGPIPE, worker.SIGINT, worker.SIGTERM):  # Python ignores the first
+            _signal.signal(number, _signal.SIG_DFL)
+        worker.forget_handlers()
+        worker.end_by_itself(limit - time.monotonic())
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        os.execve(argv[0], list(argv), dict(environment))
+    except OSError as error:
+        os.write(fault, b"%d %d" % (error.errno or 0, os.path.exists(argv[0])))
+    except BaseException:
+        os.write(fault, b"%d 0" % errno.EINVAL)
+    finally:
+        os._exit(127)
 
 
 def _exit_status(status: int) -> int:
@@ -227,6 +263,9 @@ class PopenProgram:
                 if not piece:
                     return
                 kept += piece[: OUTPUT_LIMIT - len(kept)]
+
+    def advance(self) -> None:
+        """Its output is read all the time."""
 
     def result(self, within: Optional[float] = None) -> Fact[ProgramResult]:
         if self._result is None:

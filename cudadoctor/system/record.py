@@ -380,6 +380,9 @@ class _Recorded:
         self._note = note
         self._answer: Optional[Fact[Any]] = None
 
+    def advance(self) -> None:
+        self._inner.advance()
+
     def result(self, within: Optional[float] = None) -> Fact[Any]:
         if self._answer is None:
             self._answer = self._inner.result() if within is None else self._inner.result(within)

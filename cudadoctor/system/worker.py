@@ -2,8 +2,9 @@
 
 On POSIX the tasks run one after the other in a forked child, which streams each result back through a pipe. A child
 that dies (a fault in a driver's library) costs the task that it was at, and so does one that does not end in time;
-a fresh child goes on with the rest. A child that cannot even be killed (uninterruptible sleep in a driver or a dead
-network file system) is left behind: it holds none of our files, and nothing waits for it.
+a fresh child goes on with the rest, and need not wait for that: see `Worker`. A child that cannot even be killed
+(uninterruptible sleep in a driver or a dead network file system) is left behind: it holds none of our files, and
+nothing waits for it.
 
 Where there is no fork (Windows) the tasks run on a daemon thread. A hang there is left behind just the same, but the
 thread may sit inside a driver's library when the run is over: the program must then end by `os._exit`
@@ -26,10 +27,16 @@ from cudadoctor.model.record import NamedTuple
 # How long we look for the end of a process that was killed. It needs a few milliseconds, or it cannot be killed.
 KILL_GRACE = 0.25
 
+# How long we look for it while others are waited for as well.
+_AT_ONCE = 0.02
+
+# How long after its time a process that nobody has ended ends itself: whoever started it was killed.
+_ORPHAN_SECONDS = 2.0
+
 CAN_FORK = hasattr(os, "fork")
 
 # POSIX's numbers: importing the signal module takes longer than starting a process.
-SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGTERM = 1, 2, 9, 13, 15
+SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGALRM, SIGTERM = 1, 2, 9, 13, 14, 15
 
 # What comes through the pipe, a frame each: its length in four bytes, then marshal's form of (kind, content).
 _DONE = 0  # (value, failure)
@@ -64,179 +71,95 @@ def one_line(error: BaseException) -> str:
     return f"{name}: {text}"[:300] if text else name
 
 
-class Worker:
-    """Runs tasks beside us; iterating gives each as it ends, and none is waited for beyond `deadline` (monotonic)."""
+class _Child:
+    """A process that goes through tasks one after the other, and what it has said so far."""
 
-    def __init__(self, tasks: Sequence[Task], deadline: float) -> None:
-        self._tasks = list(tasks)
-        self._deadline = deadline
-        self._owner = os.getpid()
-        self._next = 0  # the first task that has not ended
-        self._begun = time.monotonic()
-        self._progress: Any = None
+    def __init__(self, first: int) -> None:
+        self.task = first  # the one that it is at
+        self.begun = time.monotonic()
+        self.is_last = False  # nothing counts of it but the task at hand: another child does the rest
+        self.progress: Any = None
+        self.process = -1
+        self.pipe = -1
         self._programs: set[int] = set()
-        self._child: Optional[int] = None
-        self._pipe = -1
         self._buffer = bytearray()
-        self._thread: Optional[_Thread] = None
-        self.abandoned = False
-        self._weak = ref(self)
-        if CAN_FORK:
-            self._fork()
-        else:
-            self._thread = _Thread(self._tasks)
 
-    # -- what comes back --------------------------------------------------------------------------------------------
+    def start(self, tasks: Sequence[Task], deadline: float, note: Callable[[_Child], None]) -> None:
+        """Raises OSError where there is no process to be had. `note` is called once there is something to end."""
+        reader, writer = open_pipe()
+        try:
+            with signals_held():
+                process = os.fork()
+                if process:
+                    self.process, self.pipe = process, reader
+                    note(self)
+                else:
+                    forget_handlers()
+        except OSError:
+            os.close(reader)
+            os.close(writer)
+            raise
+        if process == 0:
+            _be_child(tasks, writer, deadline)
+        os.close(writer)
 
-    def __iter__(self) -> Iterator[Finished]:
-        while self._next < len(self._tasks):
-            finished = self.next()
-            if finished is not None:
-                yield finished
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every task has ended, and `next` has said so."""
-        return self._next >= len(self._tasks)
-
-    def next(self, wait: float = 1e9) -> Optional[Finished]:
-        """The next task that ended, or None when none did within `wait` seconds (or all have ended)."""
-        if self._next >= len(self._tasks):
-            self.close()
-            return None
-        task = self._tasks[self._next]
-        give_up = time.monotonic() + wait
-        while True:
-            check_interrupted()
-            limit = min(self._deadline, self._begun + task.seconds)
-            frame = self._frame(min(limit, give_up))
-            if frame is None:
-                if time.monotonic() < limit:
-                    return None
-                if self._child is None and self._thread is None:
-                    return self._end(None, "the time was over before it began", True, restart=False)
-                seconds = time.monotonic() - self._begun
-                return self._end(None, f"timed out after {seconds:.1f} s", True, restart=True)
+    def frame(self) -> Optional[tuple[int, Any]]:
+        """The next of what was read that concerns the task."""
+        while (frame := self._take_frame()) is not None:
             kind, content = frame
             if kind == _PROGRESS:
-                self._progress = content
+                self.progress = content
             elif kind == _PROGRAM_STARTED:
                 self._programs.add(content)
             elif kind == _PROGRAM_ENDED:
                 self._programs.discard(content)
-            elif kind == _DONE:
-                value, failure = content
-                return self._end(value, failure, False, restart=False)
             else:
-                return self._end(None, content, False, restart=True)
-
-    def _end(self, value: Any, failure: str, timed_out: bool, restart: bool) -> Finished:
-        """Closes the account of the task at hand and sees to it that the next one runs."""
-        task = self._tasks[self._next]
-        now = time.monotonic()
-        finished = Finished(task.name, self._progress if failure else value, failure, timed_out, now - self._begun)
-        self._next += 1
-        self._begun = now
-        self._progress = None
-        if restart:
-            self.close()
-            if self._next < len(self._tasks) and now < self._deadline:
-                if CAN_FORK:
-                    self._fork()
-                else:
-                    self._thread = _Thread(self._tasks[self._next :])
-        elif self._next >= len(self._tasks):
-            self.close()
-        return finished
-
-    def _frame(self, limit: float) -> Optional[tuple[int, Any]]:
-        """The next frame; None when it did not come in time. A dead child gives a frame of kind -1 and the reason."""
-        if self._thread is not None:
-            return self._thread.frame(limit)
-        if self._child is None:
-            return None
-        while True:
-            frame = self._take_frame()
-            if frame is not None:
                 return frame
-            # What is there already counts, however late it is.
-            if not _readable(self._pipe, limit - time.monotonic()):
-                return None
-            piece = os.read(self._pipe, 1 << 16)
-            if not piece:
-                return (-1, self._death())
-            self._buffer += piece
+        return None
 
-    def _death(self) -> str:
-        child = self._child
-        assert child is not None
-        status = reap(child, KILL_GRACE)
+    def read(self) -> bool:
+        """Takes what is there to be read; whether there was anything."""
+        piece = os.read(self.pipe, 1 << 16)
+        self._buffer += piece
+        return bool(piece)
+
+    def death(self) -> str:
+        """How the child ended that has closed its pipe."""
+        status = reap(self.process, KILL_GRACE)
         if status is None:
             return "its process closed the pipe and did not end"
-        self._child = None
+        self.process = -1
         if os.WIFSIGNALED(status):
             return f"its process died ({_signal_name(os.WTERMSIG(status))})"
         return f"its process ended early (exit status {os.WEXITSTATUS(status)})"
 
-    # -- the child --------------------------------------------------------------------------------------------------
+    def kill(self) -> None:
+        if self.process > 0 and reap(self.process, 0.0) is None:
+            kill_group(self.process)
+        elif self.process > 0:
+            self.process = -1
 
-    def _fork(self) -> None:
-        reader, writer = open_pipe()
-        child = -1
-        try:
-            with signals_held():
-                child = os.fork()
-                if child:
-                    _workers.add(self._weak)
-                    self._child = child
-                    self._pipe = reader
-        except OSError as error:
-            os.close(reader)
-            os.close(writer)
-            self._child = None
-            self._begun = time.monotonic()
-            # Nothing runs, so every task ends at once with this reason.
-            self._thread = _Refusal(f"no process could be started for it ({error.strerror})")
+    def is_over(self, seconds: float) -> bool:
+        """Whether the killed child has ended, or ends within `seconds`; its programs are ended then as well."""
+        if self.process > 0 and reap(self.process, seconds) is None:
+            return False
+        self.process = -1
+        self.let_go()
+        return True
+
+    def let_go(self) -> None:
+        """Closes the pipe, and ends the programs of whose start the child had said, to the last one."""
+        if self.pipe < 0:
             return
-        if child == 0:
-            _be_child(self._tasks[self._next :], reader, writer)
-        os.close(writer)
-        self._buffer.clear()
-
-    def close(self) -> None:
-        """Ends what still runs, and does not wait for what cannot be ended."""
-        _workers.discard(self._weak)
-        if self._thread is not None:
-            self.abandoned = self.abandoned or self._thread.busy
-            self._thread = None
-        if self._child is not None:
-            child, self._child = self._child, None
-            if not end_process(child):
-                self.abandoned = True
-        if self._pipe >= 0:
-            self._note_programs()
-            os.close(self._pipe)
-            self._pipe = -1
+        while readable([self.pipe], 0.0) and self.read():
+            pass
+        while self.frame() is not None:
+            pass
+        os.close(self.pipe)
+        self.pipe = -1
         for program in self._programs:
             kill_group(program)
         self._programs.clear()
-        self._buffer.clear()
-
-    def _note_programs(self) -> None:
-        """Reads what a killed child had still said, so that no program of its is missed or hit after its end."""
-        while _readable(self._pipe, 0.0):
-            piece = os.read(self._pipe, 1 << 16)
-            if not piece:
-                break
-            self._buffer += piece
-        while True:
-            frame = self._take_frame()
-            if frame is None:
-                return
-            if frame[0] == _PROGRAM_STARTED:
-                self._programs.add(frame[1])
-            elif frame[0] == _PROGRAM_ENDED:
-                self._programs.discard(frame[1])
 
     def _take_frame(self) -> Optional[tuple[int, Any]]:
         if len(self._buffer) < 4:
@@ -247,6 +170,205 @@ class Worker:
         frame: tuple[int, Any] = marshal.loads(bytes(self._buffer[4 : 4 + size]))
         del self._buffer[: 4 + size]
         return frame
+
+
+class Worker:
+    """Runs tasks beside us; iterating gives each as it ends, and none is waited for beyond `deadline` (monotonic).
+
+    A task that has not ended after `patience` seconds is overtaken: it may go on until its limit, and another child
+    does what comes after it. So the rest waits for no path that is dead."""
+
+    def __init__(self, tasks: Sequence[Task], deadline: float, patience: float = 1e9) -> None:
+        self._tasks = list(tasks)
+        self._deadline = deadline
+        self._patience = patience
+        self._owner = os.getpid()
+        self._ended = 0
+        self._next = 0  # the first task that no child is at or past, where there is no child in front
+        self._children: list[_Child] = []  # the last one goes through the tasks, the others are overtaken
+        self._dying: list[_Child] = []  # killed, and not seen to end yet
+        self._refusal = ""  # why no process could be started
+        self._thread: Optional[_Thread] = None
+        self.abandoned = False
+        self._weak = ref(self)
+        if CAN_FORK:
+            self._fork(0)
+        elif self._tasks:
+            self._thread = _Thread(self._tasks)
+
+    # -- what comes back --------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Finished]:
+        while not self.is_done:
+            finished = self.next()
+            if finished is not None:
+                yield finished
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every task has ended, and `next` has said so."""
+        return self._ended >= len(self._tasks)
+
+    def next(self, wait: float = 1e9) -> Optional[Finished]:
+        """The next task that ended, or None when none did within `wait` seconds (or all have ended)."""
+        if self.is_done:
+            self.close()
+            return None
+        finished = self._await(time.monotonic() + wait) if self._thread is None else self._await_thread(wait)
+        if finished is not None:
+            self._ended += 1
+            if self.is_done:
+                self.close()
+        return finished
+
+    def _await(self, give_up: float) -> Optional[Finished]:
+        while True:
+            check_interrupted()
+            for child in self._children:
+                frame = child.frame()
+                if frame is not None:
+                    return self._took(child, *frame)
+            if not self._has_front and self._next < len(self._tasks):
+                return self._not_begun()
+            # What is there already counts, however late it is.
+            wake = min([give_up, self._overtaking(), *map(self._limit, self._children)])
+            ready = readable([child.pipe for child in self._children], wake - time.monotonic())
+            if ready:
+                for child in self._children:
+                    if child.pipe in ready and not child.read():
+                        return self._end(child, None, child.death(), False)
+                continue
+            now = time.monotonic()
+            for child in self._children:
+                if now >= self._limit(child):
+                    return self._end(child, None, f"timed out after {now - child.begun:.1f} s", True)
+            if now >= self._overtaking():
+                self._overtake()
+            elif now >= give_up:
+                return None
+
+    def _took(self, child: _Child, kind: int, content: Any) -> Finished:
+        """A task has ended by itself, and its child goes on with the next one, if that is its own to do."""
+        value, failure = content
+        task = self._tasks[child.task]
+        now = time.monotonic()
+        finished = Finished(task.name, child.progress if failure else value, failure, False, now - child.begun)
+        child.task += 1
+        child.begun = now
+        child.progress = None
+        if child.is_last or child.task >= len(self._tasks):
+            self._next = max(self._next, child.task) if not child.is_last else self._next
+            self._drop(child)
+        return finished
+
+    def _end(self, child: _Child, value: Any, failure: str, timed_out: bool) -> Finished:
+        """A task is broken off with its child, and another child does the rest."""
+        task = self._tasks[child.task]
+        now = time.monotonic()
+        finished = Finished(task.name, child.progress, failure, timed_out, now - child.begun)
+        self._drop(child)
+        if not child.is_last:
+            self._next = child.task + 1
+            if now < self._deadline:
+                self._fork(self._next)
+        return finished
+
+    def _not_begun(self) -> Finished:
+        task = self._tasks[self._next]
+        self._next += 1
+        if self._refusal:
+            return Finished(task.name, None, self._refusal, False, 0.0)
+        return Finished(task.name, None, "the time was over before it began", True, 0.0)
+
+    @property
+    def _has_front(self) -> bool:
+        return bool(self._children) and not self._children[-1].is_last
+
+    def _limit(self, child: _Child) -> float:
+        return min(self._deadline, child.begun + self._tasks[child.task].seconds)
+
+    def _overtaking(self) -> float:
+        """When the child in front is waited for no longer by the tasks that come after its own."""
+        if not self._has_front or self._children[-1].task + 1 >= len(self._tasks):
+            return self._deadline + 1e9
+        return self._children[-1].begun + self._patience
+
+    def _overtake(self) -> None:
+        front = self._children[-1]
+        front.is_last = True
+        self._next = front.task + 1
+        self._fork(self._next)
+
+    # -- the children -----------------------------------------------------------------------------------------------
+
+    def _fork(self, first: int) -> None:
+        if first >= len(self._tasks):
+            return
+        self._bury(0.0)
+        child = _Child(first)
+        try:
+            child.start(self._tasks[first:], self._deadline, self._note)
+        except OSError as error:
+            # Nothing runs, so every task ends at once with this reason.
+            self._refusal = f"no process could be started for it ({error.strerror})"
+
+    def _note(self, child: _Child) -> None:
+        self._children.append(child)
+        _workers.add(self._weak)
+
+    def _drop(self, child: _Child) -> None:
+        """Ends a child. One that does not end at once is looked after later: others may be waited for."""
+        self._children.remove(child)
+        child.kill()
+        if not child.is_over(_AT_ONCE):
+            self._dying.append(child)
+
+    def _bury(self, seconds: float) -> None:
+        limit = time.monotonic() + seconds
+        self._dying = [child for child in self._dying if not child.is_over(max(0.0, limit - time.monotonic()))]
+
+    def close(self) -> None:
+        """Ends what still runs, and does not wait for what cannot be ended."""
+        _workers.discard(self._weak)
+        if self._thread is not None:
+            self.abandoned = self.abandoned or self._thread.busy
+            self._thread = None
+        children, self._children = self._children, []
+        for child in children:
+            child.kill()
+        self._dying += children
+        self._bury(KILL_GRACE)
+        for child in self._dying:
+            self.abandoned = True
+            child.let_go()
+        self._dying = []
+
+    def _await_thread(self, wait: float) -> Optional[Finished]:
+        """The same on a thread."""
+        thread = self._thread
+        assert thread is not None
+        give_up = time.monotonic() + wait
+        while True:
+            check_interrupted()
+            task = self._tasks[self._next]
+            limit = min(self._deadline, thread.begun + task.seconds)
+            frame = thread.frame(min(limit, give_up))
+            now = time.monotonic()
+            seconds = now - thread.begun
+            if frame is None and now < limit:
+                return None
+            if frame is not None and frame[0] == _PROGRESS:
+                thread.progress = frame[1]
+                continue
+            progress, thread.progress, thread.begun = thread.progress, None, now
+            self._next += 1
+            if frame is not None:
+                value, failure = frame[1]
+                return Finished(task.name, progress if failure else value, failure, False, seconds)
+            self.abandoned = True
+            rest = self._tasks[self._next :]
+            self._thread = _Thread(rest) if rest and now < self._deadline else None
+            return Finished(task.name, progress, f"timed out after {seconds:.1f} s", True, seconds)
 
     def __enter__(self) -> Worker:
         return self
@@ -372,17 +494,35 @@ def die_with_parent() -> None:
             ctypes.CDLL(None).prctl(1, SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def _be_child(tasks: Sequence[Task], reader: int, writer: int) -> None:
+def end_by_itself(seconds: float) -> None:
+    """This process ends soon after that time even where nobody is left to end it. What it becomes by exec does, too."""
+    import _signal
+
+    _signal.signal(SIGALRM, _signal.SIG_DFL)
+    _signal.setitimer(_signal.ITIMER_REAL, min(max(0.0, seconds) + _ORPHAN_SECONDS, 1e6))
+
+
+def forget_handlers() -> None:
+    """In a new child: what ends the parent's processes when a signal ends the parent is not the child's to do."""
+    import _signal
+
+    for number in (SIGINT, SIGTERM, SIGHUP):
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, _signal.SIG_DFL)
+
+
+def _be_child(tasks: Sequence[Task], writer: int, deadline: float) -> None:
     """Never returns."""
     status = 1
     try:
+        global _announce
         _detach(writer)
+        end_by_itself(deadline - time.monotonic())
 
         def send(kind: int, content: Any) -> None:
             data = marshal.dumps((kind, content))
             _write_all(writer, len(data).to_bytes(4, "little") + data)
 
-        global _announce
         _announce = send
         _workers.clear()
         _running.clear()
@@ -416,6 +556,11 @@ def _detach(keep: int) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
+    close_all_but(keep)
+
+
+def close_all_but(keep: int) -> None:
+    """Closes all files but the standard streams and this one."""
     try:
         held = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
@@ -449,13 +594,15 @@ def open_pipe() -> tuple[int, int]:
     return moved[0], moved[1]
 
 
-def _readable(descriptor: int, seconds: float) -> bool:
+def readable(descriptors: Sequence[int], seconds: float) -> list[int]:
+    """Those of the pipes from which something, or their end, can be read within that time."""
     import select
 
     milliseconds = max(0, int(seconds * 1000 + 0.999)) if seconds < 1e6 else 1_000_000_000
     poll = select.poll()
-    poll.register(descriptor, select.POLLIN | select.POLLHUP)
-    return bool(poll.poll(milliseconds))
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN | select.POLLHUP)
+    return [descriptor for descriptor, _ in poll.poll(milliseconds)]
 
 
 def reap(process: int, seconds: float) -> Optional[int]:
@@ -511,6 +658,8 @@ class _Thread:
         import queue
         import threading
 
+        self.begun = time.monotonic()
+        self.progress: Any = None
         self._queue: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
         self._empty = queue.Empty
         self._thread = threading.Thread(target=self._work, args=(list(tasks),), daemon=True)
@@ -530,17 +679,3 @@ class _Thread:
     @property
     def busy(self) -> bool:
         return self._thread.is_alive()
-
-
-class _Refusal(_Thread):
-    """Stands where no process could be started: every task fails with the reason."""
-
-    def __init__(self, reason: str) -> None:
-        self._reason = reason
-
-    def frame(self, limit: float) -> Optional[tuple[int, Any]]:
-        return (_DONE, (None, self._reason))
-
-    @property
-    def busy(self) -> bool:
-        return False

@@ -19,11 +19,11 @@ from cudadoctor.system.port import ProgramResult
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the programs are shell scripts")
 
 
-@pytest.fixture(params=["posix_spawn", "subprocess"])
+@pytest.fixture(params=["fork", "subprocess"])
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LiveSystem:
     """Both ways to start a program; the second is for Windows, and works here as well."""
     if request.param == "subprocess":
-        monkeypatch.setattr(programs, "CAN_SPAWN", False)
+        monkeypatch.setattr(worker, "CAN_FORK", False)
     return LiveSystem(time.monotonic() + 60)
 
 
@@ -95,7 +95,7 @@ def test_a_program_that_sleeps_is_ended_at_its_deadline_with_all_that_it_started
     assert time.monotonic() - begun < 15
     assert result.exit_status is None and result.timed_out
     assert result.stdout.startswith("before\n")
-    if programs.CAN_SPAWN:  # Windows' way ends the program alone
+    if worker.CAN_FORK:  # Windows' way ends the program alone
         for number in map(int, result.stdout.split()[1:]):
             assert _ends(number)
 
@@ -133,15 +133,17 @@ def test_a_program_that_cannot_be_ended_is_left_behind(tmp_path: Path, monkeypat
 
 
 def test_who_is_ended_while_a_program_starts_knows_what_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spawn, known = os.posix_spawn, []
+    fork = os.fork
+    known: list[int] = []
 
-    def spawn_and_be_ended(*arguments: Any, **options: Any) -> int:
-        number = spawn(*arguments, **options)
-        # To the one thread that a check has: a test runner's others hold no signal back.
-        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    def fork_and_be_ended() -> int:
+        number = fork()
+        if number:
+            # To the one thread that a check has: a test runner's others hold no signal back.
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
         return number
 
-    monkeypatch.setattr(os, "posix_spawn", spawn_and_be_ended)
+    monkeypatch.setattr(os, "fork", fork_and_be_ended)
     before = signal.signal(signal.SIGTERM, lambda number, frame: known.extend(worker._running))
     try:
         result = LiveSystem(time.monotonic() + 60).run([script(tmp_path, "echo $$")], 30)
@@ -170,7 +172,7 @@ def test_what_a_program_leaves_running_does_not_hold_us_and_is_ended(system: Liv
     result = system.run(["/bin/sh", "-c", "sleep 50 & echo $!"], 15).get()
     assert time.monotonic() - begun < 10
     assert result.exit_status == 0
-    if programs.CAN_SPAWN:
+    if worker.CAN_FORK:
         assert _ends(int(result.stdout))
     else:
         os.kill(int(result.stdout), signal.SIGKILL)
