@@ -86,7 +86,7 @@ def _counts(view: View) -> Iterator[str]:
 
 
 def _gpu_data(facts: Facts) -> str:
-    """What is measured of each GPU, while there is room for whole ones. What is not known is left out: it is no zero."""
+    """What is measured of each GPU, while there is room for whole ones. What is not known is left out, and no zero."""
     data = ""
     for number in gpu_numbers(facts):
         told = facts.under(f"gpu.{number}").items()

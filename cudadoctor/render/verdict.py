@@ -116,7 +116,8 @@ def summary(screen: Screen, verdict: Verdict) -> Iterator[str]:
     grave = [outcome for outcome in left if outcome in verdict.roots]
     yield from (listed(outcome, screen) for outcome in grave)
     yield from (listed(outcome, screen) for outcome in screen.report.outcomes if outcome.status == CRASH)
-    yield from (listed(outcome, screen) for outcome in undecided_links(screen.report) if outcome is not stated)
+    links = [listed(outcome, screen) for outcome in undecided_links(screen.report) if outcome is not stated]
+    yield from links if verdict.state == UNDECIDED else ()
     roots = screen.roots()
     cures = list(cure_lines(screen.cures(roots), screen))
     if cures:
@@ -129,6 +130,7 @@ def summary(screen: Screen, verdict: Verdict) -> Iterator[str]:
         if facts:
             yield f"what {outcome.rule} rests on:"
             yield from ("  " + line for line in facts)
+    yield from () if verdict.state == UNDECIDED else links
     yield from (listed(outcome, screen) for outcome in left if outcome not in verdict.roots)
 
 
