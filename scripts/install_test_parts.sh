@@ -8,9 +8,13 @@
 #   windows-python   CPython for Windows with the packages that we need, and a wine prefix to run it in
 #   torch            a virtual environment with the CPU build of torch
 #   nvcc             NVIDIA's compiler, out of PyPI's packages
+#   ray              a virtual environment with Ray
+#   kubernetes-validate  one with the schemas of Kubernetes' objects and what checks manifests against them
+#   sshd             OpenSSH's server, out of Debian's package: only unpacked, so that none is started
 #
 # Without PART: all of them. The folder: $CUDADOCTOR_TEST_PARTS, else ${XDG_CACHE_HOME:-~/.cache}/cudadoctor-test-parts.
-# Needs: Debian's apt-get and dpkg-deb (nvidia-smi), wine (windows-python), a Python that torch has a wheel for (torch).
+# Needs: Debian's apt-get and dpkg-deb (nvidia-smi, sshd), wine (windows-python), a Python that torch and Ray have wheels
+# for.
 set -euo pipefail
 # shellcheck source=scripts/find_python.sh
 . "$(dirname "$0")/find_python.sh"
@@ -172,18 +176,54 @@ nvcc() {
   say "nvcc: $target"
 }
 
+# ------------------------------------------------------------------------------------------- what fans out over nodes
+
+# in_venv PART PACKAGE ...: a virtual environment of the part's name
+in_venv() {
+  local part=$1 target=$parts/$1 python
+  shift
+  [ -e "$target/ready" ] && return
+  python=$(find_python 3.11 3.12 3.13 3.10)
+  [ -n "$python" ] || fail "$part needs a Python from 3.10 to 3.13 with its venv module"
+  rm -rf "$target"
+  "$python" -m venv "$target"
+  "$target/bin/python" -m pip --disable-pip-version-check -qq install "$@"
+  touch "$target/ready"
+  say "$part: $target"
+}
+
+sshd() {
+  local target=$parts/sshd tool work=$scratch/sshd package
+  [ -e "$target/ready" ] && return
+  for tool in apt-get dpkg-deb; do command -v $tool >/dev/null || fail "sshd needs $tool (Debian)"; done
+  mkdir -p "$work/deb"
+  [ -d "$scratch/apt-bookworm" ] || apt_of bookworm update
+  (cd "$work/deb" && apt_of bookworm download openssh-server libwrap0)
+  for package in "$work"/deb/*.deb; do dpkg-deb -x "$package" "$work/root"; done
+  rm -rf "$target"
+  mkdir -p "$target/lib"
+  cp "$work/root/usr/sbin/sshd" "$target/"
+  find "$work/root" -name 'libwrap.so.*' -exec cp -P {} "$target/lib/" \;
+  LD_LIBRARY_PATH=$target/lib "$target/sshd" -V 2>&1 | grep -q OpenSSH || fail "Debian's sshd does not run"
+  touch "$target/ready"
+  say "sshd: $target/sshd"
+}
+
 # ------------------------------------------------------------------------------------------------------------------
 
 main() {
   local part
-  [ $# -gt 0 ] || set -- nvidia-smi windows-python torch nvcc
+  [ $# -gt 0 ] || set -- nvidia-smi windows-python torch nvcc ray kubernetes-validate sshd
   for part in "$@"; do
     case $part in
       nvidia-smi) nvidia_smi ;;
       windows-python) windows_python ;;
       torch) torch ;;
       nvcc) nvcc ;;
-      *) fail "no part is called $part: nvidia-smi, windows-python, torch or nvcc" ;;
+      ray) in_venv ray ray==2.60.0 ;;
+      kubernetes-validate) in_venv kubernetes-validate kubernetes-validate==1.37.0 ;;
+      sshd) sshd ;;
+      *) fail "no part is called $part: see the head of this script" ;;
     esac
   done
   say "ready in $parts"
