@@ -123,6 +123,8 @@ def summary(screen: Screen, verdict: Verdict) -> Iterator[str]:
     if cures:
         yield "what mends it:"
         yield from ("  " + line for line in cures)
+    if screen.view.hand_over is not None:
+        yield f"what you can do: {clean(screen.homely(screen.view.hand_over.yours))}"
     for sentence in unique(text for outcome in roots for text in outcome.not_helping):
         yield f"what does not: {clean(screen.homely(sentence))}"
     for outcome in roots:
