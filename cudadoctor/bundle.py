@@ -6,6 +6,9 @@ in the wheel (`scripts/hatch_build.py`). It holds for the Python that built it: 
 A bundle for another Python, one that is damaged or none at all (a checkout, an editable install) costs time and nothing
 else: each module is then imported from its own file. So is one whose file is of another time or size than the bundle
 tells, and a bundle that another version of the package was built with is none.
+
+Out of a zip file Python would compile every module at each start. There (`scripts/build_zipapp.py`) lies a bundle for
+each Python that the builder had, and beside the package one more of all packages that it needs.
 """
 
 from __future__ import annotations
@@ -33,11 +36,9 @@ _INSTALL_SECONDS = 10.0
 # What is imported before the bundle, or by name.
 _LEFT_OUT = ("__init__", "__main__", "bundle")
 
-# At the head: what Python marks compiled files with, and the length of the table that follows.
+# At the head: what Python marks compiled files with, and the length of what follows: the version of the package that
+# the bundle was made of, whether each module's code is packed (by zlib), and the table.
 _HEAD = len(MAGIC_NUMBER) + 4
-
-# In the table under this name: the version of the package that the bundle was made of.
-_VERSION = ""
 
 # Module -> where its code begins behind the table, its length, the size of its source, whether it is a package.
 _Table = dict[str, tuple[int, int, int, bool]]
@@ -48,21 +49,28 @@ def file_name() -> str:
     return f"{sys.implementation.cache_tag}.bin"
 
 
-def build(folder: str) -> bytes:
-    """The bundle of all modules below `folder`. Raises OSError or SyntaxError."""
+def build(folder: str, version: Optional[str] = None, packed: bool = False) -> bytes:
+    """The bundle of all modules below `folder`, of the version that the package there gives where none is named.
+    `packed` makes it a third as large. Raises OSError or SyntaxError."""
+    if packed:
+        import zlib
     table: _Table = {}
     codes = bytearray()
     for module, is_package, path in sorted(_modules(folder, "")):
         with open(path, "rb") as file:
             source = file.read()
         code = marshal.dumps(compile(source, _mark(module), "exec", dont_inherit=True, optimize=0))
+        if packed:
+            code = zlib.compress(code, 9)
         table[module] = (len(codes), len(code), len(source), is_package)
         codes += code
-    head = marshal.dumps({**table, _VERSION: _version_in(os.path.join(folder, "__init__.py"))})
+    if version is None:
+        version = version_in(os.path.join(folder, "__init__.py"))
+    head = marshal.dumps((version, packed, table))
     return MAGIC_NUMBER + len(head).to_bytes(4, "little") + head + codes
 
 
-def _version_in(path: str) -> str:
+def version_in(path: str) -> str:
     """The text that the package's own file gives as its __version__."""
     with open(path, encoding="utf-8") as file:
         for line in file:
@@ -95,12 +103,28 @@ def install(package: ModuleType) -> None:
     if spec is None or sys.flags.optimize:  # without asserts it is other code
         return
     folder = package.__path__[0]
+    version = str(getattr(package, "__version__", None))
+    bundle = _bundle(package.__name__ + ".", folder, spec.loader, version)
+    if bundle is not None:
+        sys.meta_path.insert(0, bundle)
+    archive = archive_of(package)
+    beside = None if archive is None else _bundle("", archive, spec.loader, version)
+    if beside is not None:
+        sys.meta_path.insert(1, beside)
+
+
+def _bundle(prefix: str, folder: str, loader: Any, version: str) -> Optional[Bundle]:
     path = os.path.join(folder, FOLDER, file_name())
     source: _File | _Data | None = _File.open(path) if hasattr(os, "pread") else None
-    source = source or _Data.of(spec.loader, path)
-    table = None if source is None else _table(source, str(getattr(package, "__version__", None)))
-    if source is not None and table is not None:
-        sys.meta_path.insert(0, Bundle(package.__name__, folder, spec.loader, source, table))
+    source = source or _Data.of(loader, path)
+    found = None if source is None else _table(source, version)
+    return None if source is None or found is None else Bundle(prefix, folder, loader, source, *found)
+
+
+def archive_of(package: ModuleType) -> Optional[str]:
+    """The zip file that a package lies in, at its top; None where it lies in a folder."""
+    archive = getattr(getattr(package.__spec__, "loader", None), "archive", None)
+    return archive if isinstance(archive, str) else None
 
 
 def modules_of(package: str, folder: str) -> list[str]:
@@ -110,8 +134,9 @@ def modules_of(package: str, folder: str) -> list[str]:
     except OSError:
         pass
     for finder in sys.meta_path:
-        if isinstance(finder, Bundle):
-            return finder.modules_of(package)
+        found = finder.modules_of(package) if isinstance(finder, Bundle) else []
+        if found:
+            return found
     from pkgutil import iter_modules  # slow to import
 
     return [module.name for module in iter_modules([folder])]
@@ -181,17 +206,20 @@ class _Data:
         return self._data[offset : offset + length]
 
 
-def _table(source: _File | _Data, version: str) -> Optional[_Table]:
+def _table(source: _File | _Data, version: str) -> Optional[tuple[_Table, bool]]:
+    """The table of a bundle of this Python and version, and whether the codes are packed."""
     try:
         begin = source.read(0, 1 << 15)
         if begin[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
             return None
         length = int.from_bytes(begin[len(MAGIC_NUMBER) : _HEAD], "little")
-        found = marshal.loads(begin[_HEAD:] if _HEAD + length <= len(begin) else source.read(_HEAD, length))
-        if found.pop(_VERSION) != version:
+        made_of, packed, table = marshal.loads(
+            begin[_HEAD:] if _HEAD + length <= len(begin) else source.read(_HEAD, length)
+        )
+        if made_of != version:
             return None
         start = _HEAD + length
-        return {name: (start + entry[0], *entry[1:]) for name, entry in found.items()}
+        return {name: (start + entry[0], *entry[1:]) for name, entry in table.items()}, packed is True
     except (OSError, ValueError, EOFError, TypeError, AttributeError, LookupError):
         return None
 
@@ -199,16 +227,21 @@ def _table(source: _File | _Data, version: str) -> Optional[_Table]:
 class Bundle(Loader):
     """Imports the modules of a bundle: finder and loader in the sense of importlib."""
 
-    def __init__(self, package: str, folder: str, loader: Any, source: _File | _Data, table: _Table) -> None:
-        self._prefix = package + "."
+    def __init__(
+        self, prefix: str, folder: str, loader: Any, source: _File | _Data, table: _Table, packed: bool
+    ) -> None:
+        self._prefix = prefix  # of the modules' names: "cudadoctor."
         self._folder = folder
         self._loader = loader
         self._source = source
         self._table = table
+        self._packed = packed
         self._codes: dict[str, CodeType] = {}
 
     def modules_of(self, package: str) -> list[str]:
         """Those right below a package."""
+        if not package.startswith(self._prefix):
+            return []
         start = (package + ".")[len(self._prefix) :]
         below = [name[len(start) :] for name in self._table if name.startswith(start)]
         return [name for name in below if "." not in name]
@@ -228,7 +261,8 @@ class Bundle(Loader):
                 status = os.stat(file)
                 if status.st_size != size or abs(status.st_mtime - self._source.written) > _INSTALL_SECONDS:
                     return None
-            code = marshal.loads(self._source.read(offset, length))
+            data = self._source.read(offset, length)
+            code = marshal.loads(_unpacked(data) if self._packed else data)
             if code.co_filename != _mark(fullname[len(self._prefix) :]):
                 return None
             _name_file(code, file)
@@ -280,6 +314,29 @@ class Bundle(Loader):
 
     def get_source(self, fullname: str) -> str:
         return self.get_data(self.get_filename(fullname)).decode("utf-8")
+
+    def get_resource_reader(self, fullname: str) -> Any:
+        """For importlib.resources."""
+        if not self.is_package(fullname):
+            return None
+        file = self.get_filename(fullname)
+        if isinstance(getattr(self._loader, "archive", None), str):
+            loader = type(self._loader)(os.path.dirname(os.path.dirname(file)))
+        else:
+            from importlib.machinery import SourceFileLoader
+
+            loader = SourceFileLoader(fullname, file)
+        return loader.get_resource_reader(fullname)
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Raises ValueError."""
+    import zlib
+
+    try:
+        return zlib.decompress(data)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
 
 
 def _name_file(code: CodeType, file: str) -> None:
