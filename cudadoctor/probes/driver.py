@@ -1,8 +1,8 @@
 """What NVML and nvidia-smi say: driver.nvml_*, gpu.*, driver.smi_* and smi.gpus.
 
-Both run in processes of their own, and may hang with the driver. So the work has three parts: `locate` (where are
-they? it looks into folders that may lie on a dead network file system), `begin` (start both) and `finish` (wait for
-both); on a live machine other probes run in between.
+Both run in processes of their own, and may hang with the driver. So the work has three parts: `find_library` and
+`find_smi` (where are they? they look into folders that may lie on a dead network file system), `begin_nvml` and
+`begin_smi`, and `finish` (wait for both); on a live machine other probes run in between.
 
 nvidia-smi is asked for its table. Only where NVML did not answer it is asked again: `--query-gpu` with what the
 table cannot say, the same without the fields that older drivers do not know, and `-L` where even that fails. Where
@@ -37,6 +37,10 @@ PATIENCE = 2.0
 # How much longer than NVML nvidia-smi may take where NVML has answered: it tells little more then.
 SMI_EXTRA = 2.0
 
+# How long nvidia-smi is waited for where NVML does not hang and has not answered either: nvidia-smi asks the same
+# library, and has nothing to wait for.
+SMI_ALONE = 5.0
+
 # What is read of an nvidia-smi's words: a table of a large node with thousands of processes takes less, and reading
 # megabytes of something else would take longer than the run may.
 _MOST_TEXT = 256 << 10
@@ -57,74 +61,92 @@ _USUAL_PLACES = {
 }
 
 
-class Places(NamedTuple):
-    """Where nvidia-smi and the NVML library are."""
-
-    smi: Fact[str]
-    library: Fact[str]
-
-
 class Begun(NamedTuple):
-    """Both on their way; None: not started."""
+    """Where NVML's library and nvidia-smi are, and both on their way; None: not started."""
 
-    places: Places
+    library: Fact[str]
+    smi_place: Fact[str]
     nvml: Optional[RunningQuery]
     smi: Optional[RunningProgram]
-    seconds: float  # that both were given
+    seconds: float  # that nvidia-smi was given
 
 
-def _time_left(system: System) -> float:
+def time_left(system: System) -> float:
+    """Seconds that NVML and nvidia-smi may take."""
     remaining = system.remaining()
     return remaining - min(RESERVE, remaining / 4)
 
 
-def locate(system: System) -> Places:
-    smi = system.which("nvidia-smi")
-    if not smi.is_known:
-        for path in _USUAL_PLACES.get(system.platform, ()):
-            status = system.status(path)
-            if status.is_known and status.get().kind == "file":
-                smi = known(path, "usual places")
-                break
-    return Places(smi, system.nvml_library())
+def find_library(system: System) -> Fact[str]:
+    return system.nvml_library()
 
 
-def begin(system: System, places: Places) -> Begun:
-    seconds = _time_left(system)
-    library, smi = places.library, places.smi
-    return Begun(
-        places,
-        system.start_nvml(library.get(), seconds) if library.is_known else None,
-        system.start([smi.get()], seconds) if smi.is_known else None,
-        seconds,
-    )
+def find_smi(system: System, note: Optional[Callable[[Fact[str]], None]] = None) -> Fact[str]:
+    """Where nvidia-smi is. `note` is told what serves where PATH cannot be gone through to its end."""
+    usual = None
+    if note is not None:
+        usual = _in_usual_places(system)
+        note(usual)
+    found = system.which(SMI)
+    if found.is_known:
+        return found
+    usual = usual or _in_usual_places(system)
+    return usual if usual.is_known else found
+
+
+def _in_usual_places(system: System) -> Fact[str]:
+    for path in _USUAL_PLACES.get(system.platform, ()):
+        status = system.status(path)
+        if status.is_known and status.get().kind == "file":
+            return known(path, "usual places")
+    return absent("usual places")
+
+
+def begin_nvml(system: System, library: Fact[str]) -> Optional[RunningQuery]:
+    return system.start_nvml(library.get(), time_left(system)) if library.is_known else None
+
+
+def begin_smi(system: System, smi: Fact[str]) -> Optional[RunningProgram]:
+    return system.start([smi.get()], time_left(system)) if smi.is_known else None
+
+
+def begin(system: System) -> Begun:
+    """Finds both and starts them."""
+    library, smi = find_library(system), find_smi(system)
+    seconds = time_left(system)
+    return Begun(library, smi, begin_nvml(system, library), begin_smi(system, smi), seconds)
 
 
 def finish(system: System, begun: Begun) -> dict[str, Fact[Any]]:
-    facts: dict[str, Fact[Any]] = {"driver.nvml_library": begun.places.library, "driver.smi_path": begun.places.smi}
+    facts: dict[str, Fact[Any]] = {"driver.nvml_library": begun.library, "driver.smi_path": begun.smi_place}
     answer: Fact[Any]
     if begun.nvml is not None:
         answer = begun.nvml.result()
-    elif begun.places.library.is_absent:
+    elif begun.library.is_absent:
         answer = absent(NVML)
     else:
-        answer = unknown(f"the NVML library could not be looked for ({begun.places.library.reason})", NVML)
+        answer = unknown(f"the NVML library could not be looked for ({begun.library.reason})", NVML)
     facts.update(nvml_facts(answer))
     if begun.nvml is None:
         # Nobody asked it, so nothing failed; where its library could not be looked for, the facts say why.
         facts.pop("examination.failed", None)
-    answered = facts["driver.nvml_version"].is_known
-    facts.update(_smi_facts(system, begun, answered))
+    facts.update(_smi_facts(system, begun, facts))
+    late = facts["driver.nvml_unresponsive"]
+    if late.is_unknown and late.reason.startswith(_TOO_SHORT):
+        # Nobody can say that it hangs, and so nothing else tells why so little is known.
+        seconds = float(late.reason[len(_TOO_SHORT) :].partition(" ")[0])
+        facts["examination.timed_out"] = known([{"probe": "driver", "seconds": seconds}], NVML)
     return facts
 
 
 def look(system: System) -> dict[str, Fact[Any]]:
-    return finish(system, begin(system, locate(system)))
+    return finish(system, begin(system))
 
 
 # -- NVML -----------------------------------------------------------------------------------------------------------
 
 GPU_IS_LOST = 15
+_TOO_SHORT = "NVML was given "
 _UNKNOWN_STATE = 32  # NVML_PSTATE_UNKNOWN
 
 _COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
@@ -218,7 +240,7 @@ def _unresponsive(reason: str) -> Fact[bool]:
         return known(False, NVML)
     seconds = re.search(r"after (\d+(?:\.\d+)?) s", reason)
     if seconds and float(seconds.group(1)) < PATIENCE:
-        return unknown(f"NVML was given {seconds.group(1)} s only", NVML)
+        return unknown(f"{_TOO_SHORT}{seconds.group(1)} s only", NVML)
     return known(True, NVML)
 
 
@@ -373,7 +395,9 @@ _QUERY_OF_OLD_DRIVERS = _QUERY[:6]
 _FINAL = ("no-driver", "no-library", "mismatch", "permission", "no-devices", "timed-out")
 
 
-def _smi_facts(system: System, begun: Begun, nvml_answered: bool) -> dict[str, Fact[Any]]:
+def _smi_facts(system: System, begun: Begun, of_nvml: Mapping[str, Fact[Any]]) -> dict[str, Fact[Any]]:
+    nvml_answered = of_nvml["driver.nvml_version"].is_known
+    nvml_hangs = begun.nvml is not None and of_nvml["driver.nvml_unresponsive"].value is not False
     names = (
         "driver.smi_exit",
         "driver.smi_failure",
@@ -385,10 +409,10 @@ def _smi_facts(system: System, begun: Begun, nvml_answered: bool) -> dict[str, F
         "smi.gpus",
     )
     if begun.smi is None:
-        place = begun.places.smi
+        place = begun.smi_place
         reason = "nvidia-smi was not found" if place.is_absent else f"nvidia-smi: {place.reason}"
         return {name: unknown(reason, SMI) for name in names}
-    result = begun.smi.result(SMI_EXTRA if nvml_answered else None)
+    result = begun.smi.result(SMI_EXTRA if nvml_answered else None if nvml_hangs else SMI_ALONE)
     if not result.is_known:
         reason = "it is not there any more" if result.is_absent else result.reason
         return {name: unknown(f"nvidia-smi: {reason}", SMI) for name in names}
@@ -399,7 +423,7 @@ def _smi_facts(system: System, begun: Begun, nvml_answered: bool) -> dict[str, F
     text = facts["driver.smi_failure_text"].value or ""
     final = failure.value in _FINAL or text.startswith("Failed to initialize NVML")
     if not nvml_answered and not final:
-        _ask_more(system, begun.places.smi.get(), facts)
+        _ask_more(system, begun.smi_place.get(), facts)
     return facts
 
 
@@ -464,12 +488,12 @@ def _ask_more(system: System, path: str, facts: dict[str, Fact[Any]]) -> None:
     """Completes what the table told about the GPUs; it cuts names and has no compute capability."""
     for columns in (_QUERY, _QUERY_OF_OLD_DRIVERS):
         query = [path, f"--query-gpu={','.join(columns)}", "--format=csv,noheader,nounits"]
-        result = system.run(query, _time_left(system))
+        result = system.run(query, time_left(system))
         if not result.is_known or result.get().timed_out:
             return
         if result.get().exit_status == 0 and _take_query(_cut(result.get()).stdout, columns, facts):
             return
-    listed = system.run([path, "-L"], _time_left(system))
+    listed = system.run([path, "-L"], time_left(system))
     if listed.is_known:
         _take_list(_cut(listed.get()).stdout, facts)
 

@@ -3,10 +3,13 @@
 On a live machine:
 
 1. a worker process looks at the device nodes, before any library of NVIDIA's is loaded (as root they create nodes),
-   and then for nvidia-smi and the NVML library;
+   and then for the NVML library and nvidia-smi;
 2. NVML is asked in a second process, and nvidia-smi is started;
-3. meanwhile the worker runs the other probes in the registry's order;
+3. meanwhile the worker runs the other probes in the registry's order; what waits for a dead path is overtaken by the
+   rest;
 4. NVML's and nvidia-smi's answers are waited for.
+
+This process itself asks the machine nothing that could hold it.
 
 A probe that raises, crashes or hangs costs its own facts: they become unknown, with the reason, and the probe stands in
 `examination.failed` or `examination.timed_out`. A replayed machine is examined in this process.
@@ -32,8 +35,8 @@ from cudadoctor.probes.api import Probe
 from cudadoctor.system.port import System
 
 if TYPE_CHECKING:
-    from cudadoctor.probes.driver import Begun
-    from cudadoctor.system.worker import Finished, Worker
+    from cudadoctor.system.port import RunningProgram, RunningQuery
+    from cudadoctor.system.worker import Finished, Task, Worker
 
 # Long enough for the first call to a driver without persistence mode on a machine with eight GPUs (ten seconds and
 # more), short enough for a job's prolog.
@@ -45,9 +48,19 @@ PROBE_SECONDS = 6.0
 # Kept back from the probes, so that what is found is said before the deadline.
 RESERVE = 0.3
 
+# A probe that takes longer is overtaken by those that come after it: so much, and no more than a part of the run.
+PATIENCE = 0.5
+_PART = 10
+
+# How long nvidia-smi is looked for in PATH, and what else only has to be found.
+LOOK_SECONDS = 2.0
+_LOOK_PART = 4
+
 DEVICE = "device"
 DRIVER = "driver"
-_LOCATE = "where nvidia-smi and NVML are"
+_LIBRARY = "where NVML is"
+_SMI = "where nvidia-smi is"
+_ASKED = "whether --python is one"
 
 _SOURCE = "examination"
 
@@ -69,13 +82,18 @@ def examine(system: System, probes: Optional[Sequence[Union[str, Probe]]] = None
     return begin(system, probes).facts()
 
 
-def begin(system: System, probes: Optional[Sequence[Union[str, Probe]]] = None) -> Examination:
-    """Starts an examination. Call it before threads are started: it forks."""
+def begin(
+    system: System,
+    probes: Optional[Sequence[Union[str, Probe]]] = None,
+    beside: Optional[Mapping[str, Callable[[], Any]]] = None,
+) -> Examination:
+    """Starts an examination. Call it before threads are started: it forks. `beside` are questions of the caller's own
+    by name, with plain data as answers, that could hold it as well as a probe: see `Examination.answer`."""
     if probes is None:
         from cudadoctor.probes.registry import PROBES
 
         probes = PROBES
-    return Examination(system, probes)
+    return Examination(system, probes, beside or {})
 
 
 def load(probe: Union[str, Probe]) -> Probe:
@@ -104,22 +122,30 @@ def _one_line(error: BaseException) -> str:
 
 
 class Examination:
-    """A machine that is being examined; see `begin`."""
+    """A machine that is being examined; see `begin`. Its own mistakes apart, what it does here never waits for long."""
 
-    def __init__(self, system: System, probes: Sequence[Union[str, Probe]]) -> None:
+    def __init__(
+        self, system: System, probes: Sequence[Union[str, Probe]], beside: Mapping[str, Callable[[], Any]]
+    ) -> None:
         self._system = system
+        self._beside = beside
+        self._answers: dict[str, Any] = {}
+        self._refused = ""  # why --python is a mistake
         self._probes = {_name(probe): probe for probe in probes}
         self._facts: dict[str, Fact[Any]] = {}
         self._failed: list[dict[str, Any]] = []
         self._timed_out: list[dict[str, Any]] = []
         self._worker: Optional[Worker] = None
-        self._begun: Optional[Begun] = None
+        self._places: dict[str, Fact[str]] = {}
+        self._nvml: Optional[RunningQuery] = None
+        self._smi: Optional[RunningProgram] = None
+        self._smi_seconds = 0.0
         self._result: Optional[Facts] = None
         if system.kind == "live":
             self._start()
 
     def facts(self) -> Facts:
-        """Waits for all probes, and gives the facts."""
+        """Waits for all probes, and gives the facts. Raises ParseError for a `--python` that is none."""
         if self._result is None:
             if self._worker is None:
                 self._run_here()
@@ -135,14 +161,22 @@ class Examination:
             return False
         while (finished := self._worker.next(0.0)) is not None:
             self._digest(finished)
-        is_asked = self._begun is not None and (self._begun.nvml is not None or self._begun.smi is not None)
-        return is_asked or not self._worker.is_done
+        return self._nvml is not None or self._smi is not None or not self._worker.is_done
+
+    def answer(self, name: str) -> Any:
+        """What the caller's own question gave (see `begin`), waited for; None where it failed or did not end in time.
+        Of a replayed machine it is asked here and now."""
+        if self._worker is None:
+            return self._beside[name]()
+        while name not in self._answers and not self._worker.is_done:
+            self._advance_a_little(self._worker)
+        return self._answers.get(name)
 
     def close(self) -> None:
         """Breaks the examination off, where nobody will ask for its facts."""
         if self._worker is not None:
             self._worker.close()
-        self._begun = None
+        self._nvml = self._smi = None
 
     def _all(self) -> Facts:
         facts = self._facts
@@ -156,6 +190,8 @@ class Examination:
         for name, fact in facts.items():
             if name == "examination.failed":  # a part of the probe failed
                 self._failed += fact.get()
+            elif name == "examination.timed_out":
+                self._timed_out += fact.get()
             else:
                 self._facts[name] = fact
 
@@ -191,25 +227,56 @@ class Examination:
         from cudadoctor.system.worker import Task, Worker, end_all_when_ended
 
         end_all_when_ended()
+        remaining = self._system.remaining()
         names = sorted((name for name in self._probes if name != DRIVER), key=lambda name: name != DEVICE)
         tasks = [Task(name, self._task(self._probes[name]), PROBE_SECONDS) for name in names]
+        place = 1 if names and names[0] == DEVICE else 0
+        tasks[place:place] = self._first_tasks(min(LOOK_SECONDS, remaining / _LOOK_PART))
+        end = time.monotonic() + remaining - min(RESERVE, remaining / 8)
+        self._worker = Worker(tasks, end, min(PATIENCE, remaining / _PART))
+
+    def _first_tasks(self, seconds: float) -> list[Task]:
+        """What comes before all probes but the one of the device nodes: somebody waits for it."""
+        from cudadoctor.system.worker import Task
+
+        tasks = []
         if DRIVER in self._probes:
-            place = 1 if names and names[0] == DEVICE else 0
-            tasks.insert(place, Task(_LOCATE, self._locating(), PROBE_SECONDS))
-        remaining = self._system.remaining()
-        self._worker = Worker(tasks, time.monotonic() + remaining - min(RESERVE, remaining / 8))
+            tasks += [Task(_LIBRARY, self._finding_library(), seconds), Task(_SMI, self._finding_smi(), seconds)]
+        for name, question in self._beside.items():
+            tasks.append(Task(name, _asking(question), seconds))
+        if self._system.asked_python is not None:
+            tasks.append(Task(_ASKED, self._asking_for_python(), PROBE_SECONDS))
+        return tasks
 
     def _gather(self) -> None:
         assert self._worker is not None
         with self._worker as worker:
-            for finished in worker:
-                self._digest(finished)
+            while not worker.is_done and not self._refused:
+                self._advance_a_little(worker)
+        if self._refused:
+            from cudadoctor.model.fact import ParseError
+
+            self.close()
+            raise ParseError(self._refused)
         if DRIVER in self._probes:
             self._finish(self._probes[DRIVER])
 
+    def _advance_a_little(self, worker: Worker) -> None:
+        finished = worker.next(0.2)
+        if finished is not None:
+            self._digest(finished)
+        elif self._smi is not None:
+            self._smi.advance()
+
     def _digest(self, finished: Finished) -> None:
-        if finished.name == _LOCATE:
-            self._begun = self._begin(finished.value, finished.failure)
+        if finished.name in (_LIBRARY, _SMI):
+            self._found(finished)
+            return
+        if finished.name == _ASKED:
+            self._refused = finished.value or ""
+            return
+        if finished.name in self._beside:
+            self._answers[finished.name] = finished.value
             return
         probe = self._probes[finished.name]
         if finished.timed_out:
@@ -228,7 +295,7 @@ class Examination:
             failure = ""
             try:
                 found = _look(probe, self._system)
-                facts = {name: (fact.state, fact.value, fact.source, fact.reason) for name, fact in found.items()}
+                facts = {name: _packed(fact) for name, fact in found.items()}
             except Exception as error:
                 failure = _one_line(error)
             return facts, failure, self._system.take_notes()
@@ -242,34 +309,72 @@ class Examination:
             self._fail(probe, failure)
         self._take({name: Fact(*packed) for name, packed in facts.items()})
 
-    def _locating(self) -> Callable[[Any], Any]:
+    def _finding_library(self) -> Callable[[Any], Any]:
         def run(report: Any) -> Any:
             from cudadoctor.probes import driver
 
-            places = driver.locate(self._system)
-            packed = [(fact.state, fact.value, fact.source, fact.reason) for fact in places]
-            return packed, self._system.take_notes()
+            return _packed(driver.find_library(self._system)), self._system.take_notes()
 
         return run
 
-    def _begin(self, content: Any, failure: str) -> Begun:
+    def _finding_smi(self) -> Callable[[Any], Any]:
+        def run(report: Any) -> Any:
+            from cudadoctor.probes import driver
+
+            found = driver.find_smi(self._system, lambda usual: report((_packed(usual), None)))
+            return _packed(found), self._system.take_notes()
+
+        return run
+
+    def _asking_for_python(self) -> Callable[[Any], Any]:
+        def run(report: Any) -> Any:
+            from cudadoctor.model.fact import ParseError
+            from cudadoctor.probes.patient import check_asked_python
+
+            try:
+                check_asked_python(self._system)
+                return ""
+            except ParseError as error:
+                return str(error)
+
+        return run
+
+    def _found(self, finished: Finished) -> None:
+        """It is known where NVML or nvidia-smi is, or that nobody will know: what is there is started."""
         from cudadoctor.probes import driver
 
-        if content is None:
-            nothing = unknown(f"looking for it failed: {failure}", "PATH")
-            return driver.Begun(driver.Places(nothing, nothing), None, None, 0.0)
-        packed, notes = content
-        self._system.add_notes(notes)
-        smi, library = (Fact(*fact) for fact in packed)
-        return driver.begin(self._system, driver.Places(smi, library))
+        place: Fact[str] = unknown(f"looking for it failed: {finished.failure}", "PATH")
+        if finished.value is not None:  # with a failure: what serves all the same
+            packed, notes = finished.value
+            self._system.add_notes(notes)
+            found: Fact[str] = Fact(*packed)
+            place = found if not finished.failure or found.is_known else place
+        self._places[finished.name] = place
+        if finished.timed_out and DRIVER not in [entry["probe"] for entry in self._timed_out]:
+            self._timed_out.append({"probe": DRIVER, "seconds": round(finished.seconds, 1)})
+        if finished.name == _LIBRARY:
+            self._nvml = driver.begin_nvml(self._system, place)
+        else:
+            self._smi_seconds = driver.time_left(self._system)
+            self._smi = driver.begin_smi(self._system, place)
 
     def _finish(self, probe: Union[str, Probe]) -> None:
         from cudadoctor.probes import driver
 
+        library, smi = self._places[_LIBRARY], self._places[_SMI]
+        begun = driver.Begun(library, smi, self._nvml, self._smi, self._smi_seconds)
         try:
-            self._take(driver.finish(self._system, self._begun or self._begin(None, "the time was over")))
+            self._take(driver.finish(self._system, begun))
         except Exception as error:
             self._fail(probe, _one_line(error))
+
+
+def _packed(fact: Fact[Any]) -> _Packed:
+    return fact.state, fact.value, fact.source, fact.reason
+
+
+def _asking(question: Callable[[], Any]) -> Callable[[Any], Any]:
+    return lambda report: question()
 
 
 def _fact_names(patterns: Iterable[str]) -> list[str]:

@@ -581,7 +581,7 @@ WHERE: list[tuple[dict[str, Any], Any]] = [
 
 @pytest.mark.parametrize(("document", "place"), WHERE)
 def test_nvidia_smi_is_looked_for_on_path_and_in_its_usual_places(document: dict[str, Any], place: Any) -> None:
-    assert driver.locate(ReplaySystem.of({"unlisted": "absent", **document})).smi.value == place
+    assert driver.find_smi(ReplaySystem.of({"unlisted": "absent", **document})).value == place
 
 
 def test_every_gpu_fact_of_the_catalogue_is_answered(tmp_path: Path) -> None:

@@ -101,11 +101,17 @@ def test_a_probe_that_hangs_costs_its_own_facts(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_deadline_of_the_run_holds_whatever_the_probes_do() -> None:
     begun = time.monotonic()
-    bad, late = probe("bad", hangs, ("memory.total",)), probe("late", good, ("limits.*",))
+
+    def other(system: System) -> dict[str, Fact[Any]]:
+        return {"kernel.headers": known(True, "x")}
+
+    bad, late = probe("bad", hangs, ("memory.total",)), probe("late", other, ("kernel.headers",))
     facts = examine(live_system(1.2), [GOOD, bad, late])
     assert time.monotonic() - begun < 15
-    assert [entry["probe"] for entry in facts["examination.timed_out"].get()] == ["bad", "late"]
-    assert facts["limits.nofile"].reason == "the time was over before it began"
+    assert [entry["probe"] for entry in facts["examination.timed_out"].get()] == ["bad"]
+    assert facts["memory.total"].reason.startswith("timed out after ")
+    assert facts["system.os"].is_known  # of the probe that came before,
+    assert facts["kernel.headers"].get() is True  # and of the one that came after
     assert facts["system.date"].get() == time.strftime("%Y-%m-%d")
 
 

@@ -118,6 +118,43 @@ def test_all_ends_at_the_deadline_and_what_did_not_run_says_so() -> None:
     assert time.monotonic() - begun < 10
 
 
+def test_a_task_that_takes_long_is_overtaken_and_may_end_later() -> None:
+    def slow(report: Report) -> Any:
+        report("half")
+        time.sleep(1.0)
+        return "whole"
+
+    begun = time.monotonic()
+    tasks = [Task("slow", slow, 30), Task("hangs", hangs, 1.5), Task("a", answers, 30), Task("b", answers, 30)]
+    with Worker(tasks, soon(), patience=0.2) as running:
+        found = list(running)
+        assert not running.abandoned
+    assert time.monotonic() - begun < 10
+    assert [(finished.name, finished.timed_out) for finished in found] == [
+        ("a", False),
+        ("b", False),
+        ("slow", False),
+        ("hangs", True),
+    ]
+    assert found[2].value == "whole"
+
+
+def test_children_that_cannot_be_killed_are_not_waited_for_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    kill, children = worker.kill_group, []
+    monkeypatch.setattr(worker, "kill_group", children.append)
+    tasks = [Task(str(number), hangs, 30) for number in range(8)]
+    begun = time.monotonic()
+    with Worker(tasks, soon(1.0), patience=0.05) as running:
+        assert all(finished.timed_out for finished in running)
+    taken = time.monotonic() - begun
+    assert running.abandoned
+    for child in children:
+        kill(child)
+        os.waitpid(child, 0)
+    assert len(children) == 8
+    assert taken < 1.0 + 8 * worker.KILL_GRACE
+
+
 def test_tasks_of_one_child_share_what_they_keep() -> None:
     kept: list[int] = []
 
