@@ -1,0 +1,23 @@
+#!/bin/sh
+# Checks nodes with parallel-ssh (pssh)
+#
+#   ./parallel-ssh.sh HOSTS          HOSTS: a file with one node a line
+#
+#   CUDADOCTOR          the command, here and on the nodes, by its full path:
+#                       a command over ssh gets a short PATH [cudadoctor]
+#   CUDADOCTOR_OPTIONS  options for `check`, as the nodes' shell reads them
+#   OUT                 where to make the folder of reports, a file a node [.]
+#
+# "[FAILURE] node001 Exited with error code 1" says no more than that the check
+# found something there. (Some systems call the program pssh.)
+#
+# Exit status: that of `cudadoctor fleet` (0: all nodes are fit).
+set -eu
+
+doctor=${CUDADOCTOR:-cudadoctor}
+check="timeout -k 5 60 $doctor check --timeout 30 --format json-line"
+out=$(mktemp -d "${OUT:-.}/cudadoctor-XXXXXX")
+
+parallel-ssh -h "$1" -p 64 -t 90 -o "$out" -O BatchMode=yes \
+  "$check ${CUDADOCTOR_OPTIONS:-}" </dev/null >&2 || :
+$doctor fleet "$out" --expect "$(paste -sd, "$1")"
