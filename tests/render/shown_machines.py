@@ -6,7 +6,7 @@ format.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Optional
 
@@ -44,7 +44,7 @@ def judged(
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def recorded(name: str) -> View:
     return judged(Machine(examine(ReplaySystem(str(MACHINES / name)))))
 
@@ -81,7 +81,7 @@ def undecided(unknown_ok: bool = False) -> View:
 # What stands in a name, a message or a path, and means something to the reader of one of the formats.
 NASTY = {
     "perfdata": "a | b=1;2;3",
-    "quotes": "it's \"quoted\" `cmd` $HOME \\n \\",
+    "quotes": 'it\'s "quoted" `cmd` $HOME \\n \\',
     "lines": "first\nsecond\r\n::error::third\n::endgroup::\n  ::set-output name=a::b",
     "the older commands": "see ##[error]x and ##vso[task.complete]y",
     "percent": "%0A%25 100%, a: b, c",
@@ -130,6 +130,7 @@ def nasty(text: str) -> View:
     return shown._replace(matrix=MatrixInfo(text, text))
 
 
+@cache
 def made() -> dict[str, View]:
     """Machines that nobody recorded, by what they are."""
     return {
@@ -148,5 +149,6 @@ def made() -> dict[str, View]:
     }
 
 
+@cache
 def everything() -> dict[str, View]:
     return {**{name: recorded(name) for name in RECORDED}, **made()}

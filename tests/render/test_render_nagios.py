@@ -25,10 +25,10 @@ STATES = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
 
 
 def read(text: str) -> tuple[str, list[str], dict[str, dict[str, str]]]:
-    """The first line's text, the lines below it and the performance data, as a monitor takes a plugin's output apart."""
+    """The first line's text, the lines below it and the performance data, as a monitor takes them apart."""
     told, data = [], {}
     for line in text.splitlines():
-        words, pipe, rest = line.partition("|")
+        words, _, rest = line.partition("|")
         assert "|" not in rest
         told.append(words.rstrip())
         for datum in rest.split():
@@ -53,8 +53,8 @@ def checked(shown: View) -> tuple[str, list[str], dict[str, dict[str, str]]]:
 
 
 LOST = """\
-CUDA CRITICAL - CD113 gpu-lost: GPU 1 has fallen off the bus: the driver says that it is lost | gpus=8;;;0 errors=1;;;0 \
-warnings=0;;;0 hints=2;;;0 undecided=0;;;0
+CUDA CRITICAL - CD113 gpu-lost: GPU 1 has fallen off the bus: the driver says that it is lost | gpus=8;;;0 \
+errors=1;;;0 warnings=0;;;0 hints=2;;;0 undecided=0;;;0
 what mends it:
   # Power the machine off and on again
   End what uses the GPUs, shut down, switch the power off and on. If it is lost again, check its
@@ -69,7 +69,8 @@ def test_a_lost_gpu() -> None:
     text = render(judged(lost_gpu()))
     assert text.startswith(LOST)
     assert exit_status(judged(lost_gpu())) == 2
-    assert text.splitlines()[-1].startswith("cudadoctor 1.2.3, exit status 1 | gpu0_temperature=45 gpu0_power=31.5;;;0;450")
+    last = "cudadoctor 1.2.3, exit status 1 | gpu0_temperature=45 gpu0_power=31.5;;;0;450 "
+    assert text.splitlines()[-1].startswith(last)
 
 
 @pytest.mark.parametrize("name", RECORDED)
