@@ -33,6 +33,7 @@ SECTIONS = (
     "messages",
     "xid",
     "wsl",
+    "verify",
     "conda_forge",
     "images",
 )

@@ -7,13 +7,13 @@ None, never "no". Systems are "linux", "windows" and "wsl" (which counts in Wind
 from __future__ import annotations
 
 from .installers import InstallerQuestions
+from .measures import MeasureQuestions
 from .packages import PackageQuestions
-from .products import ProductQuestions
 from .surroundings import SystemQuestions
 from .wordings import WordingQuestions
 from .xids import XidQuestions
 
 
-class Matrix(InstallerQuestions, PackageQuestions, ProductQuestions, SystemQuestions, WordingQuestions, XidQuestions):
+class Matrix(InstallerQuestions, MeasureQuestions, PackageQuestions, SystemQuestions, WordingQuestions, XidQuestions):
     """The compatibility matrix: every subject's questions in one place. Made by
     :func:`cudadoctor.matrix.load_matrix`."""

@@ -47,6 +47,10 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
+def _share(value: Any) -> bool:
+    return _number(value) and value < 1
+
+
 def _flag(value: Any) -> bool:
     return isinstance(value, bool)
 
@@ -404,6 +408,14 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
         "needs": _table(
             windows_build=_r(_whole, "a build number of Windows"), kernel=_r(_version, "a kernel release like 5.10.16")
         )
+    },
+    "verify": {
+        "pcie": _table(generation=_r(_whole, "a PCIe generation"), lane_gbs=_r(_number, "GB/s of one lane")),
+        "share": _table(
+            check=_r(_one_of("bandwidth", "memory-bandwidth"), "a check that measures"),
+            good=_r(_share, "a share between 0 and 1"),
+            least=_r(_share, "a share between 0 and 1"),
+        ),
     },
     "xid": {
         "action": _table(name=_r(_matches(_KEBAB), "a name in kebab case"), advice=_r(_text, "half a sentence")),
