@@ -6,10 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Callable, Optional
 
 from cudadoctor.derive.case import Case
+from cudadoctor.derive.driver import YES, answer
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import CRASH, ERROR, FAIL, INFO, POSSIBLE, SKIP, TOOL, UNDECIDED, WARNING, Facts, Outcome, Rule
 from cudadoctor.model.report import Report, blamed, rank
-from cudadoctor.rules import rule_files, rule_module, rule_name
+from cudadoctor.rules import judges_requirements, rule_files, rule_module, rule_name
+
+# What makes the rules that judge requirements look: facts of a policy, and what was proved for one.
+_REQUIREMENTS = ("policy.", "verify.")
 
 
 def diagnose(
@@ -19,17 +23,25 @@ def diagnose(
     select: Optional[Iterable[str]] = None,
     ignore: Optional[Mapping[str, str]] = None,
     blames: Collection[str] = (),
+    severities: Optional[Mapping[str, str]] = None,
+    required: Collection[str] = (),
     judge: Optional[Callable[[str, Case], tuple[Rule, Outcome]]] = None,
 ) -> Report:
     """Judges `facts` by all rules (or those of `select`, ids) less those of `ignore` (ids with reasons).
 
     Ignoring a rule silences it only; the rules that would fold into it are judged without it. `blames`: only what
-    these can mend counts (model.outcome.BLAMES); empty: everything. `judge` takes the place of `judge_rule`, for who
-    has judged the like before.
+    these can mend counts (model.outcome.BLAMES); empty: everything. `severities`: how grave a failure of these
+    rules is; `required`: rules that have to be decided. `judge` takes the place of `judge_rule`, for who has judged the
+    like before. The rules that judge the requirements of a policy are run where one asks for something, or if selected.
     """
     ignored = dict(ignore or {})
     chosen = None if select is None else set(select)
-    wanted = [rule_id for rule_id in rule_files() if chosen is None or rule_id in chosen]
+    asks = any(name.startswith(_REQUIREMENTS) and facts[name].is_known for name in facts)
+    wanted = [
+        rule_id
+        for rule_id in rule_files()
+        if (rule_id in chosen if chosen is not None else asks or not judges_requirements(rule_id))
+    ]
     shared: dict[Any, Any] = {}
     base = Case(facts, matrix, shared)
     rules: dict[str, Rule] = {}
@@ -38,6 +50,10 @@ def diagnose(
         if rule_id in ignored:
             continue
         rule, outcome = (judge or judge_rule)(rule_id, base)
+        if severities and rule_id in severities and outcome.status != CRASH:
+            outcome = outcome._replace(severity=severities[rule_id])
+        if rule_id in required:
+            outcome = _required(outcome, base)
         rules[rule_id] = rule
         outcomes[rule_id] = outcome
     folded = _fold(rules, outcomes)
@@ -64,6 +80,18 @@ def judge_rule(rule_id: str, base: Case) -> tuple[Rule, Outcome]:
     except Exception as error:
         message = f"cudadoctor's own rule {rule_id} failed: {type(error).__name__}: {error}"
         return rule, Outcome(rule_id, rule.name, CRASH, rule.severity, POSSIBLE, TOOL, message, chain=rule.chain)
+
+
+def _required(outcome: Outcome, base: Case) -> Outcome:
+    """The outcome of a rule that has to be decided: it is a link of the chain, and where no driver answers, that there
+    was nothing to judge of the GPUs decides nothing."""
+    if outcome.status == SKIP and outcome.rule[:3] in _OF_THE_GPUS and base.derived(answer).state != YES:
+        return outcome._replace(status=UNDECIDED, message=f"{outcome.message}, and it has to be decided", chain=True)
+    return outcome._replace(chain=True)
+
+
+# Beginnings of rules that judge what a driver tells.
+_OF_THE_GPUS = ("CD1", "CD5")
 
 
 def _fold(rules: Mapping[str, Rule], outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:

@@ -334,6 +334,10 @@ class Machine:
             }
         )
 
+    def asks(self, requirements: Mapping[str, Any]) -> Machine:
+        """A policy asks for something: values as the facts hold them, by section and key ("gpu.count": "==8")."""
+        return self.set({f"policy.{name}": value for name, value in requirements.items()})
+
     # -- Python and packages --------------------------------------------------------------------------------------
 
     def python(self, version: str, environment: str = "venv") -> Machine:
@@ -575,6 +579,21 @@ def linux() -> Machine:
         .driver("580.95.05", "13.0")
         .torch("2.14.1+cu130", sass=["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"])
         .package("torchvision", "0.29.1+cu130", built_for_cuda="13.0", requires=["torch>=2.14"])
+    )
+
+
+def node(gpus: int = 8) -> Machine:
+    """A healthy node of a cluster: H100s behind NVSwitches, which the fabric manager has set up, 2 TiB of memory."""
+    machine = linux()
+    for index in range(gpus):
+        machine = machine.gpu("NVIDIA H100 80GB HBM3", "9.0", 80, device_id="2330", index=index)
+        states = {"mig_mode": False, "ecc_mode": True, "ecc_uncorrected": 0, "fabric_state": "completed"}
+        machine = machine.set({f"gpu.{index}.{key}": value for key, value in states.items()})
+    return (
+        machine.package("nvidia-nccl-cu13", "2.28.9")
+        .set({"driver.fabric_manager": "running", "memory.total": 2048 * GIB, "memory.available": 1900 * GIB})
+        .set({"memory.shm_size": 1024 * GIB, "memory.shm_free": 1024 * GIB, "disk.working_free": 5000 * GIB})
+        .set({"env.CUDA_DEVICE_ORDER": GONE})
     )
 
 

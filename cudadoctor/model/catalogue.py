@@ -401,6 +401,39 @@ CATALOGUE: dict[str, FactSpec] = {
         "list[dict]",
         "in what the nodes of a job or cluster differ that should be alike: what (driver, torch, nccl, cuda, gpus), values (texts, one a group of nodes)",
     ),
+    # -- what a policy asks for (its source is the line that asks), and what `cudadoctor verify` proved --------------
+    "policy.gpu.count": FactSpec("str", "GPUs that the job has to see: a number or a range of it, as ==8 or >=4"),
+    "policy.gpu.names": FactSpec("list[str]", "products of which each GPU has to be one"),
+    "policy.gpu.compute_capability": FactSpec("str", "range of the compute capability of each GPU, as >=8.0"),
+    "policy.gpu.memory_total": FactSpec("int", "least device memory of each GPU", "bytes"),
+    "policy.gpu.memory_free": FactSpec("int", "least free device memory of each GPU", "bytes"),
+    "policy.gpu.temperature": FactSpec("int", "highest temperature of each GPU", "degrees C"),
+    "policy.gpu.pcie_generation": FactSpec("int", "least PCIe generation that card and slot can do together"),
+    "policy.gpu.pcie_width": FactSpec("int", "fewest PCIe lanes of each GPU"),
+    "policy.gpu.nvlink": FactSpec("bool", "all GPUs have to be joined by NVLink"),
+    "policy.gpu.mig": FactSpec("bool", "whether MIG mode has to be on or off"),
+    "policy.gpu.mig_devices": FactSpec("str", "MIG devices of each GPU: a number or a range of it"),
+    "policy.gpu.throttled": FactSpec("bool", "false: no GPU's clocks may be held down"),
+    "policy.driver.version": FactSpec("str", "range of the driver's version, as >=535,<600"),
+    "policy.driver.cuda": FactSpec("str", "CUDA version that the driver has to serve, as 12.6"),
+    "policy.torch.version": FactSpec("str", "range of torch's version"),
+    "policy.torch.cuda": FactSpec("str", "range of the CUDA that torch is built with"),
+    "policy.nccl.version": FactSpec("str", "range of NCCL's version"),
+    "policy.system.memory_total": FactSpec("int", "least memory that the job may use", "bytes"),
+    "policy.system.memory_available": FactSpec("int", "least memory that is free now", "bytes"),
+    "policy.system.fabric_manager": FactSpec("bool", "the fabric manager has to run"),
+    "policy.limits.nofile": FactSpec("str", "fewest open files (soft limit): a number or unlimited"),
+    "policy.limits.memlock": FactSpec("str", "least lockable memory (soft limit): a number of bytes or unlimited"),
+    "policy.disk.working": FactSpec("int", "least free room in the working folder", "bytes"),
+    "policy.disk.temporary": FactSpec("int", "least free room for temporary files", "bytes"),
+    "policy.disk.environment": FactSpec("int", "least free room where packages lie", "bytes"),
+    "policy.disk.cache": FactSpec("int", "least free room where pip keeps downloads", "bytes"),
+    "policy.disk.shm": FactSpec("int", "least free room in /dev/shm", "bytes"),
+    "policy.verify.checks": FactSpec("list[str]", "checks of `cudadoctor verify` that have to pass"),
+    "verify.results": FactSpec(
+        "list[dict]",
+        "what `cudadoctor verify` found: check, gpu (number or null), status (pass, fail, skip), rule (id or null: what a failure means), message",
+    ),
     # -- the examination itself ---------------------------------------------------------------------------------
     "examination.kind": FactSpec("str", "live, replay, report, facts or assumed"),
     "examination.failed": FactSpec("list[dict]", "probes that failed: probe, reason"),
@@ -415,8 +448,10 @@ CATALOGUE: dict[str, FactSpec] = {
 MOST_GPUS = 256
 
 
-# Beginnings of the names that no probe answers: only what people paste tells of them.
+# Beginnings of the names that no probe answers: only what people paste, ask for or have proved tells of them.
 ONLY_IN_REPORTS = (
+    "policy.",
+    "verify.",
     "scheduler.gpus_requested",
     "symptom.",
     "oom.",

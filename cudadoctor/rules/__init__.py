@@ -26,6 +26,11 @@ def rule_name(rule_id: str) -> str:
     return rule_files()[rule_id][len("cdNNN_") :].replace("_", "-")
 
 
+def judges_requirements(rule_id: str) -> bool:
+    """Whether a rule only judges what a policy asks for: CD001 to CD099."""
+    return rule_id.startswith("CD0")
+
+
 def rule_module(rule_id: str) -> ModuleType:
     """The module of a rule that exists."""
     return bundle.module(f"{__name__}.{rule_files()[rule_id]}")
@@ -33,8 +38,9 @@ def rule_module(rule_id: str) -> ModuleType:
 
 def load_rules(only: Iterable[str] | None = None, meanwhile: Callable[[], object] | None = None) -> None:
     """Imports the rules (or `only` these ids) ahead of their use, and calls `meanwhile` now and then. A rule that does
-    not import is left for `diagnose`, where that is its own result."""
-    for number, rule_id in enumerate(rule_files() if only is None else only):
+    not import is left for `diagnose`, where that is its own result; so are those that a policy calls for."""
+    all_but_those = (rule_id for rule_id in rule_files() if not judges_requirements(rule_id))
+    for number, rule_id in enumerate(all_but_those if only is None else only):
         with contextlib.suppress(Exception):
             rule_module(rule_id)
         if meanwhile is not None and number % 8 == 7:

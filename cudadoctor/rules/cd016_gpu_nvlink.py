@@ -1,0 +1,80 @@
+"""GPUs are not joined by NVLink
+
+What it checks
+    Whether the GPUs that the job sees are joined by NVLink, where gpu.nvlink of the policy asks for it: that each is
+    registered with the NVLink fabric (cards behind NVSwitches), or how a topology table (nvidia-smi topo -m) joins each
+    pair.
+
+Why it matters
+    Without NVLink the GPUs exchange gradients over PCIe, at a tenth of the speed and less: the job runs, slowly.
+
+How to fix
+    nvidia-smi nvlink -s shows the links, and the kernel log their faults (Xid 74). A link that stays down is the
+    machine's: reset the GPUs as root, or take another node. On machines with NVSwitches the fabric manager sets them
+    up. Cards without NVLink: ask for other ones.
+
+References
+    https://docs.nvidia.com/deploy/nvidia-smi/index.html
+    https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
+"""
+
+from __future__ import annotations
+
+from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name, seen
+from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Rule
+from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
+
+RULE = Rule(
+    id="CD016",
+    name="gpu-nvlink",
+    title="GPUs are not joined by NVLink",
+    severity=ERROR,
+    blame=MACHINE,
+    chain=True,
+    blocked_by=NO_ANSWERING_DRIVER,
+    follows_from=("CD122", "CD116"),
+    precedence=46,
+)
+
+_ASKED = "policy.gpu.nvlink"
+_LINKS = "smi.links"
+_REGISTERED = "completed"
+_PENDING = ("not-started", "in-progress")
+
+
+def judge(case: Case) -> Outcome:
+    if not case.value(_ASKED, False):
+        return case.skipped(NOT_ASKED)
+    links = case.fact(_LINKS)
+    if links.is_known and links.get():
+        return _by_table(case, links.get())
+    here = case.derived(seen)
+    if here.count.is_known and here.count.get() == 1:
+        return case.passed("a single GPU needs no link", (_ASKED, *here.facts))
+    fabric = each_gpu(case, "fabric_state", lambda state: _registered(state))
+    facts = (_ASKED, *fabric.facts)
+    if fabric.ok:
+        return case.passed("each GPU is registered with the NVLink fabric", facts)
+    if fabric.ok is False:
+        return case.failed(
+            f"{gpu_name(case, fabric.worst)} is not registered with the NVLink fabric ({fabric.value})",
+            facts,
+            data={"gpu": fabric.worst, "value": fabric.value},
+        )
+    return case.undecided("cannot tell whether NVLink joins the GPUs: nothing that was read shows it", facts)
+
+
+def _registered(state: object) -> bool | None:
+    return True if state == _REGISTERED else False if state in _PENDING else None
+
+
+def _by_table(case: Case, links: list[dict[str, object]]) -> Outcome:
+    for pair in links:
+        if not str(pair.get("link")).startswith("NV"):
+            first, second = pair.get("first"), pair.get("second")
+            return case.failed(
+                f"GPU {first} and GPU {second} are joined by {pair.get('link')}, not by NVLink",
+                (_ASKED, _LINKS),
+                data={"first": first, "second": second, "link": pair.get("link")},
+            )
+    return case.passed("NVLink joins all GPUs, as asked for", (_ASKED, _LINKS))
