@@ -97,9 +97,15 @@ def _modules(folder: str, prefix: str) -> list[tuple[str, bool, str]]:
     return found
 
 
+_archive: Optional[str] = None
+
+
 def install(package: ModuleType) -> None:
     """From now on the modules of `package` are imported from its bundle, if it has one for this Python."""
+    global _archive
     spec = package.__spec__
+    archive = getattr(getattr(spec, "loader", None), "archive", None)
+    _archive = archive if isinstance(archive, str) else None
     if spec is None or sys.flags.optimize:  # without asserts it is other code
         return
     folder = package.__path__[0]
@@ -107,8 +113,7 @@ def install(package: ModuleType) -> None:
     bundle = _bundle(package.__name__ + ".", folder, spec.loader, version)
     if bundle is not None:
         sys.meta_path.insert(0, bundle)
-    archive = archive_of(package)
-    beside = None if archive is None else _bundle("", archive, spec.loader, version)
+    beside = None if _archive is None else _bundle("", _archive, spec.loader, version)
     if beside is not None:
         sys.meta_path.insert(1, beside)
 
@@ -121,10 +126,9 @@ def _bundle(prefix: str, folder: str, loader: Any, version: str) -> Optional[Bun
     return None if source is None or found is None else Bundle(prefix, folder, loader, source, *found)
 
 
-def archive_of(package: ModuleType) -> Optional[str]:
-    """The zip file that a package lies in, at its top; None where it lies in a folder."""
-    archive = getattr(getattr(package.__spec__, "loader", None), "archive", None)
-    return archive if isinstance(archive, str) else None
+def archive() -> Optional[str]:
+    """The one file that holds cudadoctor and all that it needs; None where it is installed."""
+    return _archive
 
 
 def modules_of(package: str, folder: str) -> list[str]:

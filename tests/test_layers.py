@@ -31,7 +31,7 @@ MAY_IMPORT["actions"].add("verify")
 MAY_IMPORT["render"].add("verify")
 MAY_IMPORT["explain"] = {"explain"}
 MAY_IMPORT["recipes"] = {"recipes"}
-MAY_IMPORT["cli"] = {*MAY_IMPORT, "cli"}
+MAY_IMPORT["cli"] = {*MAY_IMPORT, "bundle", "cli"}
 MAY_IMPORT["testing"] = {*ORDER, "system", "probes", "testing"}
 MAY_IMPORT["__main__"] = {"cli"}
 MAY_IMPORT["api"] = {*MAY_IMPORT["cli"], "api"}

@@ -6,17 +6,48 @@ from __future__ import annotations
 import os
 import sys
 
+from cudadoctor import bundle
+
 NAME = "cudadoctor"
 
 
 def program() -> str:
     """The words that call cudadoctor again, quoted for the shell of this system."""
     called = sys.argv[0] if sys.argv else ""
+    archive = bundle.archive()
+    if archive is not None and _is_the_same(archive, called):
+        return _quoted(_of_one_file(called))
     if os.path.basename(called) == "__main__.py":
         return _quoted([homely(sys.executable or "python"), "-m", NAME])
     if os.path.basename(called).partition(".exe")[0] != NAME or not os.path.dirname(called) or _is_found(called):
         return NAME
     return _quoted([homely(called)])
+
+
+def _of_one_file(called: str) -> list[str]:
+    """By its name alone where `/usr/bin/env python3` in its first line leads to this interpreter."""
+    python = sys.executable or "python3"
+    is_usual = _is_first_on_path(python, "python3")
+    if is_usual and os.name != "nt" and os.access(called, os.X_OK):
+        return [homely(called if os.path.dirname(called) else os.path.join(os.curdir, called))]
+    return ["python3" if is_usual else homely(python), homely(called)]
+
+
+def _is_first_on_path(program: str, name: str) -> bool:
+    """Whether `name` typed alone starts this very program: a link beside it is the same, one from elsewhere (into a
+    virtual environment's base) is not."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        candidate = os.path.join(folder, name + (".exe" if os.name == "nt" else ""))
+        if folder and os.access(candidate, os.X_OK):
+            return _is_the_same(folder, os.path.dirname(program)) and _is_the_same(candidate, program)
+    return False
+
+
+def _is_the_same(file: str, other: str) -> bool:
+    try:
+        return os.path.samefile(file, other)
+    except OSError:
+        return False
 
 
 def _is_found(called: str) -> bool:

@@ -3,11 +3,14 @@
 In this order: what `--python` names; the active virtual environment; the active conda environment. Nobody chose
 conda's base environment (it is active in every shell), our own interpreter or the python on PATH, so of these the
 first that holds torch is taken, and the first at all where none does. A tool's own environment (pipx, uv tool, uvx) is
-nobody's patient. `.venv` in the working folder counts where it holds torch: people who use uv never activate it.
+nobody's patient. Where cudadoctor is one file, the system's interpreter that runs it is only what was at hand: the
+python on PATH goes before it. `.venv` in the working folder counts where it holds torch: people who use uv never
+activate it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Optional
 
 from cudadoctor.model.fact import Fact, absent, known, unknown
@@ -214,6 +217,12 @@ def _from_variable(system: System, name: str) -> Optional[Fact[Environment]]:
     return None if found.is_absent else found
 
 
+def _is_environment(system: System, own: Mapping[str, str]) -> bool:
+    """Whether an interpreter is one of an environment that somebody made for something: a virtual or conda one."""
+    p = system.once(paths)
+    return own["prefix"] != own["base_prefix"] or is_folder(system, p.join(own["prefix"], "conda-meta"))
+
+
 def _is_conda_base(system: System) -> bool:
     """Whether the active conda environment is the base one, which conda activates in every shell by default."""
     p = system.once(paths)
@@ -262,14 +271,18 @@ def _at_hand(system: System, is_decided: bool) -> tuple[list[Candidate], Optiona
     if _is_conda_base(system):
         add(CONDA_PREFIX, python_of_prefix(system, system.variable(CONDA_PREFIX).get()), may_ask=False)
     own = system.own_interpreter()
-    if own.is_known:
-        add(OWN, own.get()["executable"], may_ask=False)
+    runs_us = own.get()["executable"] if own.is_known else None
+    at_hand_only = own.is_known and "one_file" in own.get() and not _is_environment(system, own.get())
+    if not at_hand_only:
+        add(OWN, runs_us, may_ask=False)
     may_ask = not is_decided and not any(one.torch.is_known for one in found)
     for name in ("python", "python3"):
         on_path = system.which(name)
         # On Windows `python3` is Microsoft's invitation to its store, an empty file.
         if on_path.is_known and add(PATH, on_path.get(), may_ask):
             break
+    if at_hand_only:
+        add(OWN, runs_us, may_ask=False)
     here = system.working_folder()
     if here.is_known:
         add(DOT_VENV, python_of_prefix(system, p.join(here.get(), ".venv")), may_ask=False)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional, TypeVar
 
+from cudadoctor import bundle
 from cudadoctor.model.fact import Fact, ParseError, absent, known, unknown
 from cudadoctor.parse.decode import decode
 from cudadoctor.system import sources
@@ -189,16 +190,15 @@ class LiveSystem:
     def own_interpreter(self) -> Fact[Mapping[str, str]]:
         if not sys.executable:
             return unknown("Python does not know its own path", sources.OWN_INTERPRETER)
-        version = ".".join(str(part) for part in sys.version_info[:3])
-        return known(
-            {
-                "executable": sys.executable,
-                "prefix": sys.prefix,
-                "base_prefix": sys.base_prefix,
-                "version": version,
-            },
-            sources.OWN_INTERPRETER,
-        )
+        own = {
+            "executable": sys.executable,
+            "prefix": sys.prefix,
+            "base_prefix": sys.base_prefix,
+            "version": ".".join(str(part) for part in sys.version_info[:3]),
+        }
+        if bundle.archive() is not None:
+            own["one_file"] = "yes"
+        return known(own, sources.OWN_INTERPRETER)
 
     # -- files ------------------------------------------------------------------------------------------------------
 

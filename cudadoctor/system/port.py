@@ -140,7 +140,8 @@ class System(Protocol):
     def working_folder(self) -> Fact[str]: ...
 
     def own_interpreter(self) -> Fact[Mapping[str, str]]:
-        """The interpreter that runs cudadoctor: executable, prefix, base_prefix, version."""
+        """The interpreter that runs cudadoctor: executable, prefix, base_prefix, version; and `one_file` where
+        cudadoctor is one file that any interpreter runs, and not installed for this one."""
 
     def read_text(self, path: str, limit: int = 1 << 20) -> Fact[str]:
         """A text file, decoded without loss of ASCII; at most `limit` bytes of it."""

@@ -219,7 +219,9 @@ _PROGRAM = _record_of(
         "error": _is_text,
     },
 )
-_INTERPRETER = _record_of({"executable": _is_text}, {"prefix": _is_text, "base_prefix": _is_text, "version": _is_text})
+_INTERPRETER = _record_of(
+    {"executable": _is_text}, {"prefix": _is_text, "base_prefix": _is_text, "version": _is_text, "one_file": _is_text}
+)
 
 
 def _or_refused(check: _Check) -> _Check:

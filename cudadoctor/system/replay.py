@@ -276,7 +276,9 @@ class ReplaySystem:
     def own_interpreter(self) -> Fact[Mapping[str, str]]:
         def read(entry: Any) -> Mapping[str, str]:
             prefix = entry.get("prefix", "")
+            how = {"one_file": entry["one_file"]} if "one_file" in entry else {}
             return {
+                **how,
                 "executable": entry["executable"],
                 "prefix": prefix,
                 "base_prefix": entry.get("base_prefix", prefix),
