@@ -1,0 +1,253 @@
+"""The verdict on a node: out of its report, or, where a snapshot holds facts alone, from the same rules as a check.
+
+Nodes of a fleet are nearly alike. What a rule says follows from the facts that it looked at and from nothing else, so
+each rule is asked once for every combination of these: a node whose temperature alone is another one is judged anew by
+the rules that look at temperatures. Nothing is left out of the comparison: sources and reasons count, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
+
+from cudadoctor.derive.case import Case
+from cudadoctor.diagnose import diagnose, judge_rule
+from cudadoctor.fleet.model import CRASH, FINE, Finding, Judgement
+from cudadoctor.fleet.model import FAIL as FAILS
+from cudadoctor.fleet.model import UNDECIDED as OPEN
+from cudadoctor.matrix import Matrix
+from cudadoctor.model import ABSENT, FAIL, INFO, UNDECIDED, Fact, Facts, Outcome, ParseError, Rule, known
+from cudadoctor.model import CRASH as CRASHED
+from cudadoctor.model.catalogue import fits, spec_of
+from cudadoctor.model.fact import FACTS_SCHEMA
+from cudadoctor.model.outcome import SEVERITIES
+from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE, EXIT_UNUSABLE, blamed, exit_status, rank
+from cudadoctor.rules import rule_files
+
+T = TypeVar("T")
+
+# Answers of one rule that are kept: more different ones come from facts that are different on every node.
+_MOST_ANSWERS = 256
+# Contents of facts that are kept to compare with, before all is forgotten.
+_MOST_CONTENTS = 100_000
+_MOST_VERDICTS = 2048
+
+# The name under which it is noted that somebody went through the names of all facts.
+_ALL_NAMES = ""
+
+
+class _Watched(Facts):
+    """Facts that note which of them were asked for."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts._facts)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> Fact[Any]:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self.asked.add(_ALL_NAMES)
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self.asked.add(_ALL_NAMES)
+        return super().__len__()
+
+    def __eq__(self, other: object) -> bool:
+        self._everything()
+        return super().__eq__(other)
+
+    __hash__ = None
+
+    def updated(self, changes: Mapping[str, Fact[Any]]) -> Facts:
+        self._everything()
+        return super().updated(changes)
+
+    def without(self, names: Any) -> Facts:
+        self._everything()
+        return super().without(names)
+
+    def under(self, prefix: str) -> dict[str, Fact[Any]]:
+        found = super().under(prefix)
+        self.asked.add(_ALL_NAMES)
+        self.asked.update(f"{prefix}.{rest}" for rest in found)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        self._everything()
+        return super().to_json()
+
+    def _everything(self) -> None:
+        self.asked.add(_ALL_NAMES)
+        self.asked.update(self._facts)
+
+
+class _WatchedCase(Case):
+    """A case whose derived answers count as looks at the facts that they were derived from, whoever asked first."""
+
+    def __init__(self, facts: _Watched, matrix: Matrix, shared: dict[Any, Any], asked: dict[Any, set[str]]) -> None:
+        super().__init__(facts, matrix, shared)
+        self._watched = facts
+        self._asked = asked
+
+    def for_rule(self, rule: Rule) -> Case:
+        case = _WatchedCase(self._watched, self.matrix, self._shared, self._asked)
+        case.rule = rule
+        return case
+
+    def derived(self, question: Callable[[Case], T]) -> T:
+        if question not in self._asked:
+            outside, self._watched.asked = self._watched.asked, set()
+            try:
+                super().derived(question)
+            finally:
+                self._asked[question], self._watched.asked = self._watched.asked, outside
+        self._watched.asked |= self._asked[question]
+        return super().derived(question)
+
+
+_Answer = tuple[Rule, Outcome]
+_Contents = tuple[object, ...]
+
+
+class Judge:
+    """Judges nodes one after the other, and remembers what each rule said of which facts."""
+
+    def __init__(self, matrix: Matrix, fail_on: str = "error", unknown_ok: bool = False) -> None:
+        self._matrix = matrix
+        self._fail_on = fail_on
+        self._unknown_ok = unknown_ok
+        # Each different fact once, by its name and what a document says of it: two nodes have the same fact exactly
+        # when they have the same object.
+        self._facts: dict[tuple[str, str], Fact[Any]] = {}
+        # By rule, by the names of the facts that it asked for in one run or another: its answers by what these held.
+        self._answers: dict[str, dict[tuple[str, ...], dict[_Contents, _Answer]]] = {}
+        # By the answers of all rules, which are kept with the verdict so that no other one gets their place in memory.
+        self._verdicts: dict[_Contents, tuple[Judgement, list[_Answer]]] = {}
+        self._judgements: dict[Judgement, Judgement] = {}
+
+    @property
+    def revision(self) -> str:
+        """The compatibility data that facts are judged with."""
+        return self._matrix.revision
+
+    def of_facts(self, entries: Mapping[str, Any]) -> Judgement:
+        """The verdict of all rules on a node's facts, by the `facts` of a document; ParseError where they are none."""
+        if len(self._facts) > _MOST_CONTENTS:
+            self._facts.clear()
+            self._answers.clear()
+            self._verdicts.clear()
+        node = _AtHand(self._read(entries), self._matrix)
+        answers = {rule_id: self._answer(rule_id, node) for rule_id in rule_files()}
+        key = tuple(map(id, answers.values()))
+        found = self._verdicts.get(key)
+        if found is None:
+            report = diagnose(node.facts, self._matrix, judge=lambda rule_id, _: answers[rule_id])
+            found = self.of_outcomes(report.outcomes, report.root_causes), list(answers.values())
+            if len(self._verdicts) >= _MOST_VERDICTS:
+                self._verdicts.clear()
+            self._verdicts[key] = found
+        return found[0]
+
+    def _read(self, entries: Mapping[str, Any]) -> Facts:
+        known_facts = self._facts
+        facts = {}
+        for name, entry in entries.items():
+            # The representation tells True from 1 and 1 from 1.0, which compare as equal.
+            key = (name, repr(entry))
+            fact = known_facts.get(key)
+            if fact is None:
+                fact = known_facts[key] = read_fact(name, entry)
+            facts[name] = fact
+        if "examination.kind" not in facts or facts["examination.kind"].state != ABSENT:
+            facts["examination.kind"] = _OF_A_DOCUMENT
+        return Facts(facts)
+
+    def _answer(self, rule_id: str, node: _AtHand) -> _Answer:
+        known_answers = self._answers.setdefault(rule_id, {})
+        for names, answers in known_answers.items():
+            found = answers.get(node.contents(names))
+            if found is not None:
+                return found
+        answer, names = node.judged(rule_id)
+        answers = known_answers.setdefault(names, {})
+        if len(answers) >= _MOST_ANSWERS:
+            answers.clear()
+        answers[node.contents(names)] = answer
+        return answer
+
+    def of_outcomes(self, outcomes: Collection[Outcome], root_causes: Collection[str]) -> Judgement:
+        """The verdict that follows from outcomes; those that passed or were skipped may be left out."""
+        status = exit_status(tuple(outcomes), self._fail_on, self._unknown_ok)
+        state = {EXIT_FINDINGS: FAILS, EXIT_UNUSABLE: CRASH, EXIT_FINE: FINE}.get(status, OPEN)
+        by_id = {outcome.rule: outcome for outcome in outcomes}
+        threshold = SEVERITIES.index(self._fail_on)
+        order = {rule_id: place for place, rule_id in enumerate(root_causes)}
+        failed = [outcome for outcome in outcomes if outcome.status == FAIL]
+        failed.sort(key=lambda o: (order.get(o.rule, len(order)), rank(o), o.rule))
+        at_threshold = [outcome for outcome in failed if SEVERITIES.index(outcome.severity) <= threshold]
+        roots = [outcome for outcome in at_threshold if outcome.because_of is None] or at_threshold
+        noted = [o for o in failed if o not in at_threshold and o.because_of is None and o.severity != INFO]
+        left_open = [o for o in outcomes if o.status == CRASHED or (o.status == UNDECIDED and o.chain)]
+        judgement = Judgement(
+            state,
+            tuple(_finding(outcome, by_id) for outcome in roots),
+            tuple(_finding(outcome, by_id) for outcome in noted),
+            tuple(_finding(outcome, by_id) for outcome in left_open),
+        )
+        return self._judgements.setdefault(judgement, judgement)
+
+
+class _AtHand:
+    """The node that is being judged."""
+
+    def __init__(self, facts: Facts, matrix: Matrix) -> None:
+        self.facts = facts
+        self._watched = _Watched(facts)
+        self._case = _WatchedCase(self._watched, matrix, {}, {})
+        self._held: dict[str, object] = {name: id(fact) for name, fact in facts.items()}
+
+    def judged(self, rule_id: str) -> tuple[_Answer, tuple[str, ...]]:
+        """What a rule says, and the names of the facts that it asked for."""
+        self._watched.asked = set()
+        answer = judge_rule(rule_id, self._case)
+        return answer, tuple(sorted(self._watched.asked))
+
+    def contents(self, names: tuple[str, ...]) -> _Contents:
+        """What the facts of these names hold: equal for two nodes exactly when they hold the same."""
+        if names and names[0] == _ALL_NAMES and _ALL_NAMES not in self._held:
+            self._held[_ALL_NAMES] = "\n".join(sorted(self.facts))
+        return tuple(map(self._held.get, names))
+
+
+def read_fact(name: str, entry: Any) -> Fact[Any]:
+    """A fact as a document has it, or ParseError."""
+    fact = Facts.from_json({"schema": FACTS_SCHEMA, "facts": {name: entry}})[name]
+    spec = spec_of(name)  # None: a fact of a later version, which no rule here asks for
+    if fact.is_known and spec is not None and not fits(spec, fact.value):
+        text = repr(fact.value)
+        raise ParseError(f"fact {name!r} must be a {spec.type}, not {text if len(text) <= 40 else text[:37] + '...'}")
+    return fact
+
+
+# How `check --facts` has it.
+_OF_A_DOCUMENT = known("facts", "snapshot")
+
+
+def _finding(outcome: Outcome, by_id: Mapping[str, Outcome]) -> Finding:
+    return Finding(
+        outcome.rule,
+        outcome.name,
+        outcome.severity,
+        outcome.certainty,
+        blamed(outcome, by_id),
+        outcome.message,
+    )
