@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import os
+import time
+from typing import TYPE_CHECKING, Any, Optional
 
 from cudadoctor.cli._input import Machine, begin_reading
 from cudadoctor.cli._words import InputError
+
+if TYPE_CHECKING:
+    from cudadoctor.policy import Policy
+
+# The administrator's policy; CUDADOCTOR_POLICY names another one. A check without either pays a stat for it.
+SITE_FILE = "/etc/cudadoctor/policy.toml"
+SITE_VARIABLE = "CUDADOCTOR_POLICY"
+
+# So much is left to the examination where reading the policy has taken all the time.
+_LEAST_SECONDS = 0.1
 
 
 def check(
     form: str,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
-    fail_on: str,
+    fail_on: Optional[str],
     unknown_ok: bool,
     retry_code: Optional[int],
     blame: tuple[str, ...],
     also: tuple[str, ...],
+    policy: tuple[str, ...],
+    require: tuple[str, ...],
+    explain_policy: bool,
     output: Optional[str],
     color: str,
     verbose: bool,
@@ -25,6 +40,21 @@ def check(
     """Examines the machine that the options mean (see `_input.Machine`), writes the report, gives the exit status."""
     chosen = Machine(**machine)
     others = [_also(text) for text in also]
+    held: Optional[Policy] = None
+    if policy or require or explain_policy or (chosen.is_live and _site_asks()):
+        from cudadoctor.cli import _policy
+
+        begun = time.monotonic()
+        given = _policy.options_of(fail_on, unknown_ok, retry_code, blame, chosen.timeout, ignore)
+        held = _policy.policy_of(policy, require, given, chosen.is_live, chosen.timeout)
+        if explain_policy:
+            _policy.explained(held, form, output, color)
+            return 0
+        fail_on, unknown_ok = held.value("check.fail_on"), held.value("check.unknown_ok", False)
+        retry_code, blame = held.value("check.retry_code"), tuple(held.value("check.blame", ()))
+        timeout = held.value("check.timeout")
+        if timeout is not None:
+            chosen = chosen._replace(timeout=max(timeout - (time.monotonic() - begun), _LEAST_SECONDS))
     reading = begin_reading(chosen)
     # Whatever judges and prints is loaded while the machine is being looked at.
     from cudadoctor.cli import _diagnosis
@@ -39,7 +69,9 @@ def check(
         _private.load()
     load(form)
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
-    view = _diagnosis.view_of(chosen, select, ignore, fail_on, unknown_ok, retry_code, blame, style, reading)
+    view = _diagnosis.view_of(
+        chosen, select, ignore, fail_on or "error", unknown_ok, retry_code, blame, style, reading, held
+    )
     view = view._replace(program=program())
     if chosen.is_live:
         view = _private.private(view)
@@ -48,6 +80,11 @@ def check(
         _output.write(render(name, plain), path)
     _output.write(render(form, view), output)
     return exit_status(form, view)
+
+
+def _site_asks() -> bool:
+    """Whether there is a policy of the site. /etc is no network path, or nothing on the machine works."""
+    return bool(os.environ.get(SITE_VARIABLE)) or os.path.exists(SITE_FILE)
 
 
 def _also(text: str) -> tuple[str, str]:

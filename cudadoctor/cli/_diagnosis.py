@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -25,6 +26,8 @@ from cudadoctor.rules import load_rules
 
 if TYPE_CHECKING:
     from cudadoctor.cli._pasted import Pasted
+    from cudadoctor.model import Facts
+    from cudadoctor.policy import Policy
     from cudadoctor.render.view import Pasted as PastedView
 
 
@@ -38,8 +41,10 @@ def view_of(
     blame: Sequence[str] = (),
     style: Optional[Style] = None,
     reading: Optional[Reading] = None,
+    policy: Optional[Policy] = None,
 ) -> View:
     """Examines and judges the machine that the options mean; `reading` is an examination that was begun already."""
+    begun = time.monotonic()
     try:
         selected = rule_ids(select) if select else None
         ignored = {}
@@ -62,13 +67,35 @@ def view_of(
         reading.stop()
         raise InputError(str(error)) from None
     facts = reading.facts()
-    report = diagnose(facts, matrix, select=selected, ignore=ignored, blames=blames)
+    if policy is None:
+        report = diagnose(facts, matrix, select=selected, ignore=ignored, blames=blames)
+    else:
+        left = None if machine.timeout is None else machine.timeout - (time.monotonic() - begun)
+        report = diagnose(
+            _with_policy(facts, policy, machine, left),
+            matrix,
+            select=selected,
+            ignore={**policy.ignored, **ignored},
+            blames=blames,
+            severities=policy.severities,
+            required=policy.required,
+        )
     plan = make_plan(report, matrix)
     pasted = None
     if reading.pasted is not None:
         pasted = _told(reading.pasted, report, matrix, bool(machine.log) and not machine.from_files)
     view = _view(report, plan, matrix, exit_code(report, fail_on, unknown_ok, retry_code))
     return view._replace(fail_on=fail_on, style=style or Style(), again=again(machine), pasted=pasted, blames=blames)
+
+
+def _with_policy(facts: Facts, policy: Policy, machine: Machine, seconds: Optional[float]) -> Facts:
+    """The facts with what is asked for, and with what `cudadoctor verify` found where that is asked for."""
+    facts = facts.updated(policy.facts)
+    if machine.is_this_one and policy.value("verify.checks"):
+        from cudadoctor.cli._policy import proved
+
+        facts = facts.updated(proved(policy, facts, seconds))
+    return facts
 
 
 def _blames(words: Sequence[str]) -> tuple[str, ...]:

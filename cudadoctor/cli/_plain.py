@@ -80,9 +80,11 @@ _REPEATED = {
     "--ignore": "ignore",
     "--blame": "blame",
     "--also": "also",
+    "--policy": "policy",
+    "--require": "require",
 }
-_FLAGS = {"--unknown-ok": "unknown_ok", "--verbose": "verbose", "-v": "verbose"}
-_DEFAULTS: dict[str, Any] = {"form": "text", "fail_on": "error", "color": "auto"}
+_FLAGS = {"--unknown-ok": "unknown_ok", "--explain-policy": "explain_policy", "--verbose": "verbose", "-v": "verbose"}
+_DEFAULTS: dict[str, Any] = {"form": "text", "color": "auto"}
 
 # Windows' shell leaves it to programs what these stand for, and click knows it.
 _EXPANDED = "*?[]~$%" if os.name == "nt" else ""

@@ -432,7 +432,7 @@ CATALOGUE: dict[str, FactSpec] = {
     "policy.verify.checks": FactSpec("list[str]", "checks of `cudadoctor verify` that have to pass"),
     "verify.results": FactSpec(
         "list[dict]",
-        "what `cudadoctor verify` found: check, gpu (number or null), status (pass, fail, skip), rule (id or null: what a failure means), message",
+        "what `cudadoctor verify` found: check, gpu (number or null), status (pass, fail, skip), severity (error, warning), rule (id or null: what a failure means), message, and what was measured",
     ),
     # -- the examination itself ---------------------------------------------------------------------------------
     "examination.kind": FactSpec("str", "live, replay, report, facts or assumed"),

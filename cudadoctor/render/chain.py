@@ -371,6 +371,7 @@ CHAIN: tuple[Link, ...] = (
 
 # What a finding outside the chain is about, by its id or the first digit of it.
 SUBJECTS: dict[str, str] = {
+    "CD0": "policy",
     "CD1": "driver",
     "CD2": "library",
     "CD3": "package",

@@ -21,7 +21,7 @@ from typing import Any, Optional
 
 from cudadoctor.derive.policy import NOT_ASKED
 from cudadoctor.model import MACHINE
-from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ENVIRONMENT, ERROR, WARNING, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD020",
@@ -52,10 +52,12 @@ def judge(case: Case) -> Outcome:
     relevant = [result for result in found if result.get("check") in names]
     failed = [result for result in relevant if result.get("status") == "fail"]
     if failed:
-        first = failed[0]
+        first = next(filter(_grave, failed), failed[0])
         return case.failed(
             f"{first.get('check')}{_on(first)} fails: {first.get('message')}",
             facts,
+            # What works and is slow fails as a warning.
+            severity=None if _grave(first) else WARNING,
             blame=ENVIRONMENT if first.get("check") in _OF_THE_ENVIRONMENT else MACHINE,
             data={
                 "check": first.get("check"),
@@ -74,6 +76,10 @@ def judge(case: Case) -> Outcome:
     skipped = sorted({str(result.get("check")) for result in relevant} - {str(name) for name in passed})
     left_out = f"; left out: {', '.join(skipped)}" if skipped else ""
     return case.passed(f"{', '.join(name for name in names if name in passed)} proved{left_out}", facts)
+
+
+def _grave(result: dict[str, Any]) -> bool:
+    return bool(result.get("severity", ERROR) == ERROR)
 
 
 def _on(result: dict[str, Any]) -> str:

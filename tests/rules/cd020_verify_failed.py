@@ -47,6 +47,13 @@ CASES = [
         node(1).asks({"verify.checks": ["compile"]}).set(found(result("compile", "fail", 0, "no C compiler", "CD320"))),
         blame="environment",
     ),
+    fails(
+        "a slow link",
+        node(1)
+        .asks({"verify.checks": ["bandwidth"]})
+        .set(found({**result("bandwidth", "fail", 0, "3.1 GB/s of 25"), "severity": "warning"})),
+        severity="warning",
+    ),
     unknown_when(
         "it did not run",
         node(2).asks(ASKED).set({"verify.results": unknown("there was no time left")}),
