@@ -45,8 +45,7 @@ def main() -> NoReturn:
         _say()
         status = EXIT_INTERRUPTED
     except Exception as error:
-        _say(_failure(error))
-        status = EXIT_UNUSABLE
+        status = _unusable(_failure(error))
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -73,8 +72,20 @@ def _status_by_click() -> object:
     except click.exceptions.Abort:
         return EXIT_INTERRUPTED
     except click.ClickException as error:
-        _say(f"cudadoctor: error: {_sentence(error)}")
+        return _unusable(f"cudadoctor: error: {_sentence(error)}")
+
+
+def _unusable(message: str) -> int:
+    """Says why there is no verdict, and gives the exit status: for Nagios 2 would mean that the machine is broken."""
+    _say(message)
+    words = sys.argv[1:]
+    if words[:1] != ["check"] or not ("--format=nagios" in words or ("--format", "nagios") in zip(words, words[1:])):
         return EXIT_UNUSABLE
+    from cudadoctor.cli._output import write
+    from cudadoctor.render.nagios import STATES, unusable
+
+    write(unusable(message))
+    return STATES.index("UNKNOWN")
 
 
 def run() -> NoReturn:
@@ -86,6 +97,10 @@ def run() -> NoReturn:
         worker = sys.modules.get("cudadoctor.system.worker")
         if worker is not None:
             worker.end_all()  # after Ctrl-C, what was waited for still runs
+        if "certifi" in sys.modules:  # out of a zip file it unpacks its certificates, and removes them at the end
+            import atexit
+
+            atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

@@ -13,6 +13,7 @@ from cudadoctor.model import ERROR, INFO, WARNING
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.model.fact import Facts
 from cudadoctor.render.sentences import undecided_links
+from cudadoctor.render.style import clean
 from cudadoctor.render.text import Screen
 from cudadoctor.render.verdict import FAILED, Verdict, in_ascii, screen_of, shortened, summary, verdict_of
 from cudadoctor.render.view import View
@@ -43,6 +44,11 @@ def exit_status(view: View) -> int:
     """0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (undecided, or cudadoctor's own bug)."""
     screen = screen_of(view)
     return _status(screen, verdict_of(screen))
+
+
+def unusable(message: str) -> str:
+    """What a monitor is told of a run that came to no verdict. Its exit status is 3, UNKNOWN: another would page."""
+    return f"CUDA UNKNOWN - {shortened(_safe(in_ascii(clean(message))), _LONGEST_TEXT)}\n"
 
 
 def _status(screen: Screen, verdict: Verdict) -> int:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from cudadoctor.render.style import clean
-from cudadoctor.render.verdict import Verdict, in_ascii, screen_of, shortened, summary, verdict_of
+from cudadoctor.render.verdict import LONGEST_LINE, Verdict, in_ascii, screen_of, shortened, summary, verdict_of
 from cudadoctor.render.view import View
 
 MOST_BYTES = 2048
@@ -62,11 +62,9 @@ def _lines(view: View) -> Iterator[str]:
     first = reason(verdict)
     yield first
     if first.endswith("...") or "... (and " in first:
-        yield verdict.text
-    if verdict.outcome is not None and verdict.outcome.failed:
-        yield f"to mend by: {verdict.outcome.blame}; exit status {view.exit}"
-    else:
-        yield f"exit status {view.exit}"
+        yield shortened(verdict.text, LONGEST_LINE)
+    blame = f"to mend by: {verdict.outcome.blame}; " if verdict.outcome is not None and verdict.outcome.failed else ""
+    yield f"{blame}exit status {view.exit}"
     yield from summary(screen, verdict)
     roots = [outcome.rule for outcome in screen.roots()]
     if roots:
@@ -86,10 +84,6 @@ def _within(lines: Iterator[str]) -> Iterator[str]:
     if fitting == len(taken):
         yield from taken
         return
-    if fitting == 1:
-        # A second line that is longer than all the room: as much of it as fits says more than nothing.
-        left = room - len(_encoded(taken[0])) - 1
-        taken[1], fitting = _encoded(taken[1])[: left - 4].decode("utf-8", "ignore") + "...", 2
     yield from taken[:fitting]
     yield _CUT
 

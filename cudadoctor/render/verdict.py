@@ -26,6 +26,9 @@ STATES = (OK, FAILED, UNDECIDED, BUG)
 # Nobody looks at these on a terminal: no colour, and room enough that few lines are broken.
 _STYLE = Style(width=100)
 
+# A sentence or a piece of evidence that is longer is no summary. Commands are never cut.
+LONGEST_LINE = 500
+
 # Words of the screen's first column, spelt out.
 _WORDS = {"FAIL": "error", "warn": "warning", "info": "hint", "????": "undecided", "BUG": "bug"}
 
@@ -113,27 +116,35 @@ def summary(screen: Screen, verdict: Verdict) -> Iterator[str]:
     on, what is advice."""
     stated = verdict.outcome
     left = [outcome for outcome in failures(screen) if outcome is not stated]
-    grave = [outcome for outcome in left if outcome in verdict.roots]
-    yield from (listed(outcome, screen) for outcome in grave)
-    yield from (listed(outcome, screen) for outcome in screen.report.outcomes if outcome.status == CRASH)
-    links = [listed(outcome, screen) for outcome in undecided_links(screen.report) if outcome is not stated]
-    yield from links if verdict.state == UNDECIDED else ()
+    crashes = [outcome for outcome in screen.report.outcomes if outcome.status == CRASH]
+    links = [outcome for outcome in undecided_links(screen.report) if outcome is not stated]
+    is_open = verdict.state == UNDECIDED
+    yield from _list([outcome for outcome in left if outcome in verdict.roots] + crashes, screen)
+    yield from _list(links if is_open else [], screen)
     roots = screen.roots()
     cures = list(cure_lines(screen.cures(roots), screen))
     if cures:
         yield "what mends it:"
         yield from ("  " + line for line in cures)
     if screen.view.hand_over is not None:
-        yield f"what you can do: {clean(screen.homely(screen.view.hand_over.yours))}"
+        yield f"what you can do: {_cut(screen.homely(screen.view.hand_over.yours))}"
     for sentence in unique(text for outcome in roots for text in outcome.not_helping):
-        yield f"what does not: {clean(screen.homely(sentence))}"
+        yield f"what does not: {_cut(screen.homely(sentence))}"
     for outcome in roots:
         facts = list(evidence_lines(outcome, screen))
         if facts:
             yield f"what {outcome.rule} rests on:"
-            yield from ("  " + line for line in facts)
-    yield from () if verdict.state == UNDECIDED else links
-    yield from (listed(outcome, screen) for outcome in left if outcome not in verdict.roots)
+            yield from ("  " + _cut(line) for line in facts)
+    yield from _list([] if is_open else links, screen)
+    yield from _list([outcome for outcome in left if outcome not in verdict.roots], screen)
+
+
+def _list(outcomes: Iterable[Outcome], screen: Screen) -> Iterator[str]:
+    return (_cut(listed(outcome, screen)) for outcome in outcomes)
+
+
+def _cut(text: str) -> str:
+    return shortened(clean(text), LONGEST_LINE)
 
 
 def shortened(text: str, most: int) -> str:
