@@ -12,8 +12,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Protocol
 
+from ..parse import data_folder as places
+from ..parse.data_folder import DATA_VARIABLE as DATA_VARIABLE
+from ..parse.data_folder import INDEX as INDEX
+from ..parse.data_folder import UPDATE_FOLDER as UPDATE_FOLDER
+from ..parse.data_folder import ruled_out as ruled_out
 from .query import Matrix
 from .sections import REMOVE_IT, SHIPPED, Origin
 from .tables import MatrixError
@@ -24,33 +29,64 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _COMPILED = "compiled"
 # The compiled data of an editable install lies beside the TOML, not in the package, so that no wheel picks it up stale.
 _BESIDE = ".compiled"
-# The list of compiled sections, also of an update: written last, so that it vouches for the rest.
-INDEX = "index.json"
 
-# The folder of the user's own data; empty or "shipped": only what came with cudadoctor counts.
-DATA_VARIABLE = "CUDADOCTOR_DATA"
-NO_UPDATE = ("", "shipped")
 # What an update consists of. Nothing else is ever taken from there: the other sections hold commands and addresses.
 UPDATED_SECTIONS = ("torch", "driver_branches", "cuda_toolkits")
 UPDATE_FORMAT = "cudadoctor.matrix-update/1"
-UPDATE_FOLDER = "matrix"
 # Bytes of one file of an update. The largest today is a twentieth of it.
 _LARGEST = 8 << 20
 
 _loaded: Optional[Matrix] = None
 
 
-def load_matrix(compat: Optional[str] = None) -> Matrix:
+class UserFiles(Protocol):
+    """The files below the user's data folder. All but `home` raise OSError, TimeoutError where nothing answers."""
+
+    def home(self) -> str:
+        """The user's home; empty: nobody knows it."""
+
+    def owner(self, path: str) -> int:
+        """The user to whom a file belongs."""
+
+    def kind(self, path: str) -> str:
+        """folder, other, or none: nothing is there."""
+
+    def read(self, path: str, limit: int) -> bytes:
+        """At most `limit` bytes of a file."""
+
+
+class _Direct:
+    """They are looked at here and now."""
+
+    def home(self) -> str:
+        return os.path.expanduser("~")
+
+    def owner(self, path: str) -> int:
+        return os.stat(path).st_uid
+
+    def kind(self, path: str) -> str:
+        return "folder" if os.path.isdir(path) else "other" if os.path.exists(path) else "none"
+
+    def read(self, path: str, limit: int) -> bytes:
+        with open(path, "rb") as file:
+            return file.read(limit)
+
+
+DIRECT = _Direct()
+
+
+def load_matrix(compat: Optional[str] = None, files: UserFiles = DIRECT) -> Matrix:
     """The compatibility matrix of this installation; read once a process.
 
-    With ``compat``, a folder of TOML files is read instead, and not remembered.
+    With ``compat``, a folder of TOML files is read instead, and not remembered. ``files`` reads the user's own data,
+    for who must not wait for a dead home.
     Raises MatrixError, here or at the first question that needs a section which is missing or broken.
     """
     global _loaded
     if compat is not None:
         return Matrix(_from_toml(compat), Origin("files", path=compat))
     if _loaded is None:
-        _loaded = _with_update(_find())
+        _loaded = _with_update(_find(), files)
     return _loaded
 
 
@@ -59,63 +95,48 @@ def load_shipped() -> Matrix:
     return Matrix(_find())
 
 
-def data_folder() -> Optional[str]:
+def data_folder(files: UserFiles = DIRECT) -> Optional[str]:
     """The user's data folder of cudadoctor, there or not. None: CUDADOCTOR_DATA rules it out, or there is no home."""
-    named = os.environ.get(DATA_VARIABLE)
-    if named is not None:
-        return None if ruled_out(named) else os.path.abspath(named)
-    if os.name == "nt":
-        return _below(os.environ.get("LOCALAPPDATA"), "cudadoctor")
-    if sys.platform == "darwin":
-        return _below(os.path.expanduser("~"), "Library", "Application Support", "cudadoctor")
-    # The standard has a relative path count as none.
-    data = _below(os.environ.get("XDG_DATA_HOME"), "cudadoctor")
-    return data or _below(os.path.expanduser("~"), ".local", "share", "cudadoctor")
+    return places.data_folder(os.environ, sys.platform, files.home())
 
 
-def ruled_out(named: str) -> bool:
-    """Whether this value of CUDADOCTOR_DATA has only the shipped data count."""
-    return named.strip().lower() in NO_UPDATE
-
-
-def _below(folder: Optional[str], *parts: str) -> Optional[str]:
-    return os.path.join(folder, *parts) if folder and os.path.isabs(folder) else None
-
-
-def _with_update(shipped: Section) -> Matrix:
+def _with_update(shipped: Section, files: UserFiles) -> Matrix:
     """The shipped data with the user's update over it, where there is one that fits."""
-    folder = data_folder()
+    folder = data_folder(files)
     if folder is None:
         return Matrix(shipped)
     named = folder
     folder = os.path.join(folder, UPDATE_FOLDER)
     index = os.path.join(folder, INDEX)
     try:
-        owner = os.stat(index).st_uid
+        owner = files.owner(index)
     except (FileNotFoundError, NotADirectoryError) as error:
-        return Matrix(shipped, _without(named, error))
+        return Matrix(shipped, _without(named, error, files))
     except (OSError, ValueError) as error:
         return Matrix(shipped, SHIPPED._replace(path=folder, reason=f"it cannot be read ({_why(error)})"))
     try:
         # Under sudo with the user's home kept, root must not take what somebody else can write.
         if hasattr(os, "geteuid") and owner not in (os.geteuid(), 0):
             raise _NotTaken("it belongs to another user")
-        section, updated = _update(folder, shipped)
+        section, updated = _update(folder, shipped, files)
     except _NotTaken as error:
         return Matrix(shipped, SHIPPED._replace(path=folder, reason=str(error)))
     return Matrix(section, Origin("updated", updated, folder))
 
 
-def _without(folder: str, error: OSError) -> Origin:
+def _without(folder: str, error: OSError, files: UserFiles) -> Origin:
     """Of data without an update: also that what CUDADOCTOR_DATA names cannot hold one, or only from elsewhere."""
     named = os.environ.get(DATA_VARIABLE)
     # The usual case, no update yet, asks the file system nothing more. Windows has one error for both.
     if named is None or (os.path.isabs(named) and isinstance(error, FileNotFoundError) and os.name != "nt"):
         return SHIPPED
-    there = os.path.exists(folder)
-    if os.path.isdir(folder) or (not there and os.path.isabs(named)):
+    try:
+        kind = files.kind(folder)
+    except OSError as failure:
+        return SHIPPED._replace(path=folder, reason=f"it cannot be read ({_why(failure)})")
+    if kind == "folder" or (kind == "none" and os.path.isabs(named)):
         return SHIPPED
-    why = "it names no folder" + ("" if there else " that is there, seen from the working folder")
+    why = "it names no folder" + ("" if kind == "other" else " that is there, seen from the working folder")
     return SHIPPED._replace(path=folder, reason=f"{DATA_VARIABLE} is ignored: {why}")
 
 
@@ -123,12 +144,12 @@ class _NotTaken(Exception):
     """Why the user's update is not taken: half a sentence."""
 
 
-def _update(folder: str, shipped: Section) -> tuple[Section, str]:
+def _update(folder: str, shipped: Section, user_files: UserFiles) -> tuple[Section, str]:
     """The sections of an update over the shipped ones, and when it was fetched. Every file is verified at once: a check
     shall not rest on half of it."""
     import zlib
 
-    index = _json(os.path.join(folder, INDEX))
+    index = _json(os.path.join(folder, INDEX), user_files)
     if index.get("format") != UPDATE_FORMAT:
         raise _NotTaken("its layout is one that this cudadoctor does not read")
     meta = shipped("meta")
@@ -145,7 +166,7 @@ def _update(folder: str, shipped: Section) -> tuple[Section, str]:
         raise _NotTaken("its index is damaged")
     texts: dict[str, bytes] = {}
     for name, entry in files.items():
-        data = _limited(os.path.join(folder, place, name + ".json"))
+        data = _limited(os.path.join(folder, place, name + ".json"), user_files)
         if not isinstance(entry, dict) or (len(data), zlib.crc32(data)) != (entry.get("size"), entry.get("crc32")):
             raise _NotTaken(f"{name}.json is damaged")
         texts[name] = data
@@ -159,9 +180,9 @@ def _update(folder: str, shipped: Section) -> tuple[Section, str]:
     return section, updated
 
 
-def _json(path: str) -> dict[str, Any]:
+def _json(path: str, files: UserFiles) -> dict[str, Any]:
     try:
-        found = json.loads(_limited(path))
+        found = json.loads(_limited(path, files))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
@@ -169,10 +190,9 @@ def _json(path: str) -> dict[str, Any]:
     return found
 
 
-def _limited(path: str) -> bytes:
+def _limited(path: str, files: UserFiles) -> bytes:
     try:
-        with open(path, "rb") as file:
-            data = file.read(_LARGEST + 1)
+        data = files.read(path, _LARGEST + 1)
     except FileNotFoundError:
         raise _NotTaken(f"{os.path.basename(path)} is missing") from None
     except (OSError, ValueError) as error:

@@ -190,6 +190,8 @@ class Redactor:
         """Knows this user and this host, by their variables, /etc/passwd and uname; asks no directory service."""
         import os
 
+        from cudadoctor.system.home import own_row
+
         variables = os.environ
         home = variables.get("HOME") or variables.get("USERPROFILE")
         names = [variables.get(name, "") for name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")]
@@ -198,7 +200,7 @@ class Redactor:
         hosts = [variables.get(name, "") for name in ("HOSTNAME", "COMPUTERNAME")]
         if hasattr(os, "uname"):
             hosts.append(os.uname().nodename)
-            names += _passwd_names(os.getuid())
+            names.append(own_row()[0])
         hosts += [host.partition(".")[0] for host in hosts]
         given = {variables.get(name) for name in ("SLURMD_NODENAME", "NODE_NAME")}
         return cls(names, home, [host for host in hosts if host not in given])
@@ -394,12 +396,3 @@ class Redactor:
             whole = self.path(start + name)
             names.append(whole[len(before) :] if whole.startswith(before) else name)
         return sorted(set(names))
-
-
-def _passwd_names(uid: int) -> list[str]:
-    try:
-        with open("/etc/passwd", encoding="utf-8", errors="replace") as stream:
-            rows = [line.split(":") for line in stream.read(1 << 20).splitlines()]
-    except OSError:
-        return []
-    return [row[0] for row in rows if len(row) > 2 and row[2] == str(uid)]

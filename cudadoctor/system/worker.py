@@ -30,6 +30,9 @@ KILL_GRACE = 0.25
 # How long we look for it while others are waited for as well.
 _AT_ONCE = 0.02
 
+# How long a task may take to clean up.
+_GENTLE_SECONDS = 0.1
+
 # How long after its time a process that nobody has ended ends itself: whoever started it was killed.
 _ORPHAN_SECONDS = 2.0
 
@@ -133,8 +136,14 @@ class _Child:
             return f"its process died ({_signal_name(os.WTERMSIG(status))})"
         return f"its process ended early (exit status {os.WEXITSTATUS(status)})"
 
-    def kill(self) -> None:
+    def kill(self, gently: bool) -> None:
         if self.process > 0 and reap(self.process, 0.0) is None:
+            if gently:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(self.process, SIGTERM)
+                if reap(self.process, _GENTLE_SECONDS) is not None:
+                    self.process = -1
+                    return
             kill_group(self.process)
         elif self.process > 0:
             self.process = -1
@@ -176,9 +185,11 @@ class Worker:
     """Runs tasks beside us; iterating gives each as it ends, and none is waited for beyond `deadline` (monotonic).
 
     A task that has not ended after `patience` seconds is overtaken: it may go on until its limit, and another child
-    does what comes after it. So the rest waits for no path that is dead."""
+    does what comes after it. So the rest waits for no path that is dead. `gently`: SIGTERM before SIGKILL, for a task
+    that has something to clean up."""
 
-    def __init__(self, tasks: Sequence[Task], deadline: float, patience: float = 1e9) -> None:
+    def __init__(self, tasks: Sequence[Task], deadline: float, patience: float = 1e9, gently: bool = False) -> None:
+        self._gently = gently
         self._tasks = list(tasks)
         self._deadline = deadline
         self._patience = patience
@@ -319,7 +330,7 @@ class Worker:
     def _drop(self, child: _Child) -> None:
         """Ends a child. One that does not end at once is looked after later: others may be waited for."""
         self._children.remove(child)
-        child.kill()
+        child.kill(self._gently)
         if not child.is_over(_AT_ONCE):
             self._dying.append(child)
 
@@ -335,7 +346,7 @@ class Worker:
             self._thread = None
         children, self._children = self._children, []
         for child in children:
-            child.kill()
+            child.kill(self._gently)
         self._dying += children
         self._bury(KILL_GRACE)
         for child in self._dying:
