@@ -38,7 +38,7 @@ MAY_IMPORT["api"] = {*MAY_IMPORT["cli"], "api"}
 MAY_IMPORT["__init__"] = {"bundle", "api"}
 MAY_IMPORT["bundle"] = set()
 
-PURE = (*ORDER, "policy", "reports", "verify")
+PURE = (*ORDER, "fleet", "policy", "reports", "verify")
 THE_WORLD = {
     "os", "io", "subprocess", "socket", "pathlib", "platform", "shutil", "ctypes", "tempfile", "urllib", "requests",
     "glob", "multiprocessing", "threading", "signal", "winreg", "getpass", "pwd", "http", "pynvml", "distro",
