@@ -52,6 +52,9 @@ UV_TOOL = merged(
     venv(TOOL, "3.12.3", "/usr/bin", "uv = 0.9.1", key="version_info"), {"files": {f"{TOOL}/uv-receipt.toml": ""}}
 )
 
+# cudadoctor as one file, which the distribution's interpreter runs.
+ONE_FILE = {**own("/usr"), "executable": "/usr/bin/python3", "one_file": "yes"}
+
 
 def chosen(executable: str, by: str, kind: str) -> dict[str, Any]:
     return {"python.executable": executable, "python.chosen_by": by, "python.environment": kind}
@@ -171,6 +174,39 @@ CHOICES: list[tuple[str, ReplaySystem, dict[str, Any]]] = [
             PATH="/opt/python/bin",
         ),
         chosen("/opt/python/bin/python", "PATH", "system"),
+    ),
+    (
+        "one file, run by the system's python3: the python on PATH is meant, and no `python` of the system's",
+        machine_with(debian(), installed("/opt/python", "3.11"), own=ONE_FILE, PATH="/opt/python/bin:/usr/bin"),
+        chosen("/opt/python/bin/python", "PATH", "system"),
+    ),
+    (
+        "one file, run by the system's python3, which alone holds torch",
+        machine_with(
+            debian(),
+            torch("/usr/lib/python3/dist-packages", "2.6.0"),
+            installed("/opt/python", "3.11"),
+            own=ONE_FILE,
+            PATH="/opt/python/bin",
+        ),
+        chosen("/usr/bin/python3", "own", "system"),
+    ),
+    (
+        "one file, run by the python of an environment: somebody named that",
+        machine_with(
+            venv(), installed("/opt/python", "3.11"), own={**own(VENV), "one_file": "yes"}, PATH="/opt/python/bin"
+        ),
+        chosen(f"{VENV}/bin/python", "own", "venv"),
+    ),
+    (
+        "one file, run by the python of a conda environment that is not active",
+        machine_with(
+            conda(ENV),
+            installed("/opt/python", "3.11"),
+            own={**own(ENV, ENV, "3.11.9"), "one_file": "yes"},
+            PATH="/opt/python/bin",
+        ),
+        chosen(f"{ENV}/bin/python", "own", "conda"),
     ),
     (
         "both hold torch: our own",
