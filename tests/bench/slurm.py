@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -34,6 +35,9 @@ HOOKS = ("prolog", "task_prolog", "health_check")
 _DAEMONS = ("munged", "slurmctld", "slurmd", "scontrol", "srun", "sbatch")
 _REMEDY = "Debian: apt-get install --no-install-recommends slurm-wlm munge"
 _GPUS = 2
+
+# What Slurm logs on every such machine.
+_NOISE = re.compile(r"pmix|Node configuration differs|CPU frequency setting|MPI: Cannot create", re.IGNORECASE)
 
 _CONF = """\
 ClusterName=fake
@@ -60,6 +64,8 @@ MpiDefault=none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 MailProg=/bin/true
+SlurmdSyslogDebug=quiet
+SlurmctldSyslogDebug=quiet
 SlurmdParameters=config_overrides
 SchedulerParameters=bf_interval=1,sched_interval=1,sched_min_interval=0,batch_sched_delay=0{scheduler}
 InactiveLimit=0
@@ -75,14 +81,15 @@ HealthCheckInterval=2
 HealthCheckNodeState=ANY
 """
 
-# SLURMD_NODENAME is all that a prolog and a health check are sure to have.
+# SLURMD_NODENAME is all that a health check is sure to have; a site's slurm.conf is where scontrol looks for it.
 _WRAPPER = """\
 #!/bin/sh
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export SLURM_CONF={root}/slurm.conf
 [ -x {root}/hooks/{hook} ] || exit 0
 . {root}/nodes/"$SLURMD_NODENAME"/environment
 export PATH
-exec {root}/hooks/{hook}
+exec {root}/hooks/{hook} 2>>{root}/log/{hook}-"$SLURMD_NODENAME".log
 """
 
 # What it prints as "export NAME=VALUE" reaches the task. A job without GPUs sees what the device cgroup leaves: none.
@@ -215,8 +222,11 @@ class Cluster:
 
     def logs(self) -> str:
         """The ends of the daemons' logs, for a message."""
-        files = sorted((self.root / "log").glob("*.log"))
-        return "\n".join(f"-- {file.name}\n{file.read_text(errors='replace')[-1500:]}" for file in files)
+        told = []
+        for file in sorted((self.root / "log").glob("*.log")):
+            lines = [line for line in file.read_text(errors="replace").splitlines() if not _NOISE.search(line)]
+            told.append(f"-- {file.name}\n" + "\n".join(lines[-15:]))
+        return "\n".join(told)
 
     # -- the machines ---------------------------------------------------------------------------------------------
 
