@@ -63,7 +63,7 @@ def prove(
     visible = os.environ.get(plan.VISIBLE)
     results: list[Result] = []
     seen: list[SeenGpu] = []
-    with _folder() as folder:
+    with _ended_in_order(), _folder() as folder:
         run_child = _Runner(python, folder, timeout, sizes)
         known = None if facts is None else facts.value("gpu.count")
         subset = plan.devices(visible, known, gpus) if gpus and known is not None else ()
@@ -90,6 +90,39 @@ def _by_nvml(device: plan.Device, visible: Optional[str]) -> Optional[int]:
     if visible is None:
         return device.number
     return int(device.entry) if device.entry is not None and device.entry.isdigit() else None
+
+
+class _Ended(BaseException):
+    """A signal that ends this process: first what runs for it is ended and its folder removed."""
+
+
+@contextlib.contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM and SIGHUP (a job's time limit, a closed terminal) end us as ever, when the block is left."""
+    import signal
+
+    came: list[int] = []
+
+    def end(number: int, frame: Any) -> None:
+        came.append(number)
+        raise _Ended
+
+    before: dict[int, Any] = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # Only the main thread may ask; an ignored signal (nohup) stays ignored.
+        with contextlib.suppress(ValueError):
+            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, end)
+    try:
+        yield
+    except _Ended:
+        signal.signal(came[0], signal.SIG_DFL)
+        os.kill(os.getpid(), came[0])
+    finally:
+        for number, handler in before.items():
+            if number not in came:
+                signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _a_number(ctx: click.Context, option: click.Parameter, value: Optional[float]) -> Optional[float]:
+def a_number(ctx: click.Context, option: click.Parameter, value: Optional[float]) -> Optional[float]:
+    """A callback of options: nan is within every range."""
     if value is not None and value != value:
         raise click.BadParameter("nan is no number of seconds", ctx, option)
     return value
@@ -46,7 +47,7 @@ def machine_options(function: F) -> F:
                 "--timeout",
                 # A day is longer than anybody waits.
                 type=click.FloatRange(min=0, min_open=True, max=86400.0),
-                callback=_a_number,
+                callback=a_number,
                 metavar="SECONDS",
                 help="Deadline of the whole examination [20].",
             ),

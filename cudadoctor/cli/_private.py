@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from cudadoctor.model import Evidence, Facts, FixStep, Outcome
 from cudadoctor.render.view import Pasted, View
+from cudadoctor.system.home import home as own_home
 
 if TYPE_CHECKING:
     from cudadoctor.system import Redactor
@@ -17,7 +17,8 @@ def load() -> None:
     from cudadoctor.system import redact  # noqa: F401
 
 
-def _redactor() -> Redactor:
+def own_redactor() -> Redactor:
+    """What knows the names of this machine and its people."""
     from functools import lru_cache
 
     from cudadoctor.system import Redactor
@@ -31,7 +32,7 @@ def _redactor() -> Redactor:
 
 def private_facts(facts: Facts) -> Facts:
     """Facts of the machine that we run on, as they may be passed on."""
-    return _redactor().facts(facts)
+    return own_redactor().facts(facts)
 
 
 def private(view: View) -> View:
@@ -39,8 +40,8 @@ def private(view: View) -> View:
 
     Commands must still work when they are pasted: a path in them that would name the user begins with `~` instead.
     """
-    redactor = _redactor()
-    home = os.path.expanduser("~").rstrip("/\\")
+    redactor = own_redactor()
+    home = own_home().rstrip("/\\")
     report = view.report._replace(
         facts=redactor.facts(view.report.facts),
         outcomes=tuple(_outcome(redactor, outcome) for outcome in view.report.outcomes),

@@ -39,6 +39,10 @@ class Skip(Exception):
         self.kind = kind
 
 
+class RankCrashed(Exception):
+    """A process of several was ended by a signal."""
+
+
 class Reporter:
     """Writes a line an event, at once."""
 
@@ -81,6 +85,8 @@ class Reporter:
 
 def text_of(error):
     said = str(error).strip()
+    if isinstance(error, RankCrashed):
+        return said
     return (f"{type(error).__name__}: {said}" if said else type(error).__name__)[:LONGEST]
 
 
@@ -189,7 +195,7 @@ class Gpu:
     def room(self, wanted):
         """Bytes to work with: what is asked for, or less on a card that is nearly full."""
         free = tell(lambda: self.torch.cuda.mem_get_info(0)[0])
-        return wanted if free is None else max(1 << 20, min(wanted, free // 4))
+        return wanted if free is None else min(wanted, max(1 << 20, free // 4))
 
     def pattern(self, size):
         return self.torch.arange(size // 4, dtype=self.torch.int32)
@@ -259,7 +265,7 @@ class Gpu:
         size = self.room(self.sizes["bandwidth"])
         host = self.pattern(size).pin_memory()
         there = torch.empty(size // 4, dtype=torch.int32, device=self.device)
-        if way == "to-device":
+        if way == "to-gpu":
             rate = self.rate(lambda: there.copy_(host, non_blocking=True), size)
             wrong = self.different(there.cpu(), host)
         else:
@@ -322,7 +328,9 @@ class Gpu:
         try:
             importlib.import_module("triton")
         except ImportError as error:
-            raise Skip(f"Triton is not installed ({text_of(error)})", "triton") from None
+            missing = getattr(error, "name", "") == "triton"
+            said = "Triton is not installed" if missing else f"Triton cannot be imported: {text_of(error)}"
+            raise Skip(said, "triton") from None
         if not compiler():
             raise Skip("there is no C compiler, which Triton needs", "triton")
         if not headers():
@@ -370,7 +378,7 @@ def check_gpu(reporter, torch, request):
     if first["status"] != "done":
         reporter.lost = "allocation"
     steps = [("matmul", kind, functools.partial(gpu.matmul, kind)) for kind in ("fp32", "fp16", "bf16")]
-    steps += [("bandwidth", way, functools.partial(gpu.bandwidth, way)) for way in ("to-device", "from-device")]
+    steps += [("bandwidth", way, functools.partial(gpu.bandwidth, way)) for way in ("to-gpu", "from-gpu")]
     steps += [("memory-bandwidth", "", functools.partial(gpu.memory_bandwidth))]
     steps += [("cudnn", "", functools.partial(gpu.cudnn)), ("compile", "", functools.partial(gpu.compile))]
     for check, variant, function in steps:
@@ -419,26 +427,33 @@ def nccl(torch, request, mark):
         processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE))
     try:
         first = None
-        while first is None and any(process.poll() is None for process in processes):
-            ended = [number for number, process in enumerate(processes) if process.returncode]
-            if ended:
-                first = ended[0]
-                time.sleep(2.0)  # the others notice, and may say more
-            else:
-                time.sleep(0.05)
+        running = processes
+        while running and first is None:
+            time.sleep(0.05)
+            running = [process for process in processes if process.poll() is None]
+            first = next((number for number, process in enumerate(processes) if process.returncode), None)
+        if running:
+            time.sleep(2.0)  # the others notice, and may say more
     finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-    results, errors = [], []
+        stopped = [process for process in processes if process.poll() is None]
+        for process in stopped:
+            process.kill()
+    results, errors, crashed = [], [], []
     for number, process in enumerate(processes):
         found = result_of(process.communicate()[0], mark)
         results.append(found)
-        if found is None or found.get("status") != "done":
-            said = (found or {}).get("error") or f"ended with status {process.returncode}"
-            errors.append((number != first, f"rank {number}: {said}"))
+        if found is not None and found.get("status") == "done":
+            continue
+        said = (found or {}).get("error") or f"ended with status {process.returncode}"
+        if process in stopped and not found:
+            continue  # it waited for the others
+        if number == first and process.returncode < 0:
+            crashed.append(number)
+            said = f"ended by {signal.Signals(-process.returncode).name}"
+        errors.append((number != first, f"rank {number}: {said}"))
     if errors:
-        raise RuntimeError("; ".join(text for _, text in sorted(errors))[:LONGEST])
+        text = "; ".join(text for _, text in sorted(errors))[:LONGEST]
+        raise (RankCrashed if crashed else RuntimeError)(text)
     return {
         "value": min(found["value"] for found in results),
         "unit": "GB/s",

@@ -29,9 +29,9 @@ from cudadoctor.verify.results import (
 
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "matmul": ("fp32", "fp16", "bf16"),
-    "bandwidth": ("to-device", "from-device"),
+    "bandwidth": ("to-gpu", "from-gpu"),
 }
-_WAYS = {"to-device": "to the GPU", "from-device": "from the GPU"}
+_WAYS = {"to-gpu": "to the GPU", "from-gpu": "from the GPU"}
 _NO_TRITON = "CD320"
 _EXCEPTION = pattern(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt): ")
 _LONGEST = 300
@@ -81,10 +81,11 @@ def _same_gpu(facts: Facts, device: Optional[int], gpu: SeenGpu) -> Optional[int
         for place in range(count):
             if str(facts.value(f"gpu.{place}.pci_address", "")).lower() == gpu.pci:
                 return place
+        return None
     names = {place: facts.value(f"gpu.{place}.name") for place in range(count)}
     named = [place for place, name in names.items() if name == gpu.name]
-    if device is not None and device in named:
-        return device
+    if device is not None:
+        return device if device in named else None
     return named[0] if len(named) == 1 else None
 
 
@@ -194,6 +195,8 @@ def _judge(
     )  # fmt: skip
     if status == "skip":
         return _skipped(base, event)
+    if status == "error" and text(event, "type") == "RankCrashed":
+        return _failed(base, CRASHED, said_first(base.error))
     if status == "error":
         what = "torch cannot be imported" if check == VERSIONS else "failed"
         return _failed(base, REFUSED, f"{what}: {said_first(base.error)}")
@@ -214,7 +217,7 @@ def _judge(
         return base._replace(message=f"all-reduce over {whole(event, 'ranks') or '?'} GPUs is right{rate}")
     if check == ALLOCATION:
         return base._replace(message=f"{size(base.value)} written, changed and read back")
-    return base._replace(message=f"each of {of:,} values is the CPU's")
+    return base._replace(message=f"all {of:,} values are those of the CPU")
 
 
 def _versions(base: Result, event: Mapping[str, Any], status: str) -> Result:
@@ -241,7 +244,7 @@ def _skipped(base: Result, event: Mapping[str, Any]) -> Result:
     if event.get("kind") == "lost":
         return base._replace(status=SKIP, message=f"not run: CUDA works no more after {text(event, 'after')}")
     rule = _NO_TRITON if event.get("kind") == "triton" else None
-    return base._replace(status=SKIP, message=text(event, "reason") or "not possible here", rule=rule)
+    return base._replace(status=SKIP, message=said_first(text(event, "reason")) or "not possible here", rule=rule)
 
 
 def _peer(base: Result, event: Mapping[str, Any], wrong: int, of: int) -> Result:
@@ -264,7 +267,7 @@ def _measured(base: Result, gpu: Optional[SeenGpu], expected: Expectation, matri
     way = _WAYS.get(base.variant, "copied within the GPU's memory")
     limits = expected(gpu, base.check)
     if limits is None:
-        return base._replace(message=f"{rate(value)} {way}; no figure known to hold it against")
+        return base._replace(message=f"{rate(value)} {way}; no figure to compare with")
     base = base._replace(expected=limits)
     what = limits.source.partition(":")[0]
     if value >= limits.least:
@@ -327,7 +330,8 @@ def rate(gbs: float) -> str:
 
 
 def size(amount: Optional[float]) -> str:
-    """Bytes in MiB or GiB."""
-    if amount is None:
-        return "nothing"
-    return f"{amount / 2**30:.1f} GiB" if amount >= 2**30 else f"{amount / 2**20:.0f} MiB"
+    """Bytes in binary units."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
+        if amount is not None and amount >= unit:
+            return f"{amount / unit:.3g} {name}"
+    return f"{amount or 0:.0f} bytes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from cudadoctor.model import ERROR, FAIL, PASS, POSSIBLE, SKIP, WARNING, Outcome
+from cudadoctor.model import ERROR, FAIL, PASS, POSSIBLE, WARNING, Outcome
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE, EXIT_UNDECIDED
 
@@ -111,7 +111,6 @@ class Proof(NamedTuple):
     torch: Torch = Torch()
     gpus: tuple[SeenGpu, ...] = ()
     causes: tuple[Outcome, ...] = ()
-    unexplained: tuple[Outcome, ...] = ()
 
 
 def exit_status(proof: Proof, fail_on: str = ERROR) -> int:
@@ -130,7 +129,3 @@ def worst(results: Sequence[Result]) -> Optional[Result]:
             if result.failed and result.severity == severity:
                 return result
     return None
-
-
-def skipped(results: Sequence[Result]) -> list[Result]:
-    return [result for result in results if result.status == SKIP]
