@@ -22,10 +22,11 @@ def command(name: Optional[str], output: Optional[str]) -> None:
     if name is None:
         _output.write(_listing([(recipe.name, recipe.title) for recipe in known.values()]), output)
         return
-    by_file = {recipe.file: recipe for recipe in known.values()}
-    recipe = known.get(name) or by_file.get(name)
+    word = name.lower().replace("_", "-")
+    by_word = {spelt.replace("_", "-"): recipe for recipe in known.values() for spelt in (recipe.name, recipe.file)}
+    recipe = by_word.get(word)
     if recipe is None:
-        inside = [known_name for known_name in known if name and name.strip("/").lower() in known_name.split("/")]
+        inside = [one for one in known if word and word in one.replace("_", "-").split("/")]
         if inside:
             raise InputError(f"there is no recipe {name!r}; did you mean {' or '.join(inside)}?")
         raise InputError(no_such("recipe", name, list(known), "`cudadoctor recipes` lists them"))

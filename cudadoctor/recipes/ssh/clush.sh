@@ -17,4 +17,7 @@ out=$(mktemp -d "${OUT:-.}/cudadoctor-XXXXXX")
 
 clush -q -w "$NODES" -f 64 -t 10 -u 90 --outdir="$out" \
   "$check ${CUDADOCTOR_OPTIONS:-}" </dev/null >/dev/null || :
+for file in "$out"/*; do
+  if [ -s "$file" ]; then mv "$file" "$file.json"; else rm -f "$file"; fi
+done
 $doctor fleet "$out" --expect "$NODES"

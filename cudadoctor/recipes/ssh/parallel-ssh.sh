@@ -20,4 +20,7 @@ out=$(mktemp -d "${OUT:-.}/cudadoctor-XXXXXX")
 
 parallel-ssh -h "$1" -p 64 -t 90 -o "$out" -O BatchMode=yes \
   "$check ${CUDADOCTOR_OPTIONS:-}" </dev/null >&2 || :
+for file in "$out"/*; do
+  if [ -s "$file" ]; then mv "$file" "$file.json"; else rm -f "$file"; fi
+done
 $doctor fleet "$out" --expect "$(paste -sd, "$1")"
