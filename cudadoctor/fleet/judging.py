@@ -41,8 +41,8 @@ class _Watched(Facts):
 
     __slots__ = ("asked",)
 
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts._facts)
+    def __init__(self, facts: Mapping[str, Fact[Any]]) -> None:
+        super().__init__(facts)
         self.asked: set[str] = set()
 
     def __getitem__(self, name: str) -> Fact[Any]:
@@ -157,7 +157,7 @@ class Judge:
             self._verdicts[key] = found
         return found[0]
 
-    def _read(self, entries: Mapping[str, Any]) -> Facts:
+    def _read(self, entries: Mapping[str, Any]) -> dict[str, Fact[Any]]:
         known_facts = self._facts
         facts = {}
         for name, entry in entries.items():
@@ -169,7 +169,7 @@ class Judge:
             facts[name] = fact
         if "examination.kind" not in facts or facts["examination.kind"].state != ABSENT:
             facts["examination.kind"] = _OF_A_DOCUMENT
-        return Facts(facts)
+        return facts
 
     def _answer(self, rule_id: str, node: _AtHand) -> _Answer:
         known_answers = self._answers.setdefault(rule_id, {})
@@ -209,11 +209,11 @@ class Judge:
 class _AtHand:
     """The node that is being judged."""
 
-    def __init__(self, facts: Facts, matrix: Matrix) -> None:
-        self.facts = facts
+    def __init__(self, facts: dict[str, Fact[Any]], matrix: Matrix) -> None:
+        self.facts = Facts(facts)
         self._watched = _Watched(facts)
         self._case = _WatchedCase(self._watched, matrix, {}, {})
-        self._held: dict[str, object] = {name: id(fact) for name, fact in facts.items()}
+        self._held: dict[str, object] = dict(zip(facts, map(id, facts.values())))
 
     def judged(self, rule_id: str) -> tuple[_Answer, tuple[str, ...]]:
         """What a rule says, and the names of the facts that it asked for."""

@@ -83,20 +83,33 @@ def _row(row: Row, width: int, view: FleetView) -> Iterator[str]:
     style = view.style
     start = "  " + style.paint(row.word, f"{row.word:<4}") + "  " + row.label + " " * (width - columns(row.label) + 2)
     indent = 8 + width + 2
-    texts = [_names(row.names, view)] if row.names else []
-    for text in (*texts, *map(clean, row.says)):
-        for line in wrap(text, style.width - indent):
-            yield start + line
-            start = " " * indent
+    lines = _wrapped(_names(row.names, view), style.width - indent) if row.names else []
+    for line in (*lines, *(line for text in row.says for line in wrap(clean(text), style.width - indent))):
+        yield start + line
+        start = " " * indent
 
 
 def _names(names: tuple[str, ...], view: FleetView) -> str:
     text = fold(names) if view.style.verbose else short(names, 4 * view.style.width)
-    # A list is broken at its commas.
     return clean(text)
 
 
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of a text with lists of nodes, broken at spaces and commas, not within `001-099`."""
+    lines = [""]
+    for word in text.split(" "):
+        pieces = [piece + "," for piece in word.split(",")]
+        pieces[-1] = pieces[-1][:-1]
+        for number, piece in enumerate(pieces):
+            gap = " " if number == 0 and lines[-1] else ""
+            if lines[-1] and columns(lines[-1]) + len(gap) + columns(piece) > width:
+                lines.append(piece)
+            else:
+                lines[-1] += gap + piece
+    return [part for line in lines for part in (wrap(line, width) if columns(line) > width else [line])]
+
+
 def _hanging(start: str, text: str, view: FleetView) -> Iterator[str]:
-    for line in wrap(text, view.style.width - len(start)):
+    for line in _wrapped(text, view.style.width - len(start)):
         yield start + line
         start = " " * len(start)
