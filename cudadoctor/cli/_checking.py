@@ -61,7 +61,6 @@ def check(
 
     reading.advance()
     from cudadoctor.cli import _output, _private
-    from cudadoctor.cli._program import program
     from cudadoctor.render.formats import exit_status, load, render
 
     reading.advance()
@@ -72,13 +71,13 @@ def check(
     view = _diagnosis.view_of(
         chosen, select, ignore, fail_on or "error", unknown_ok, retry_code, blame, style, reading, held
     )
-    view = view._replace(program=program())
+    view = view._replace(program=reading.program())
     if chosen.is_live:
         view = _private.private(view)
     plain = view._replace(style=_output.style("never", verbose, to_file=True))
     for name, path in others:
-        _output.write(render(name, plain), path)
-    _output.write(render(form, view), output)
+        _output.write(render(name, plain), path, reading.until)
+    _output.write(render(form, view), output, reading.until)
     return exit_status(form, view)
 
 

@@ -59,7 +59,7 @@ def view_of(
     reading = reading or begin_reading(machine)
     try:
         # All this is done while the machine is being looked at.
-        matrix = load_matrix()
+        matrix = reading.matrix()
         load_rules(selected, reading.advance)
         matrix.torch_versions()  # reads the section that nearly every verdict needs
         _look_ahead(matrix, reading)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
@@ -12,6 +15,8 @@ from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
     from cudadoctor.cli._pasted import Pasted
+    from cudadoctor.matrix import Matrix
+    from cudadoctor.probes.examine import Examination
     from cudadoctor.system import RecordingSystem, System
 
 # A facts document of one machine is some hundred kilobytes; more than this is something else.
@@ -41,15 +46,32 @@ class Machine(NamedTuple):
         return self.is_live and not self.assume
 
 
+def _matrix() -> Matrix:
+    from cudadoctor.matrix import load_matrix
+
+    return load_matrix()
+
+
+def _program() -> str:
+    from cudadoctor.cli._program import program
+
+    return program()
+
+
 class Reading(NamedTuple):
     """Facts that are being read: `facts()` waits for them, `stop()` leaves them be. `advance()` takes what is there by
     now and starts what can be started; it never waits, is called between whatever else is done meanwhile, and says
-    whether there is still time for more. `pasted` is what was read of texts, where any were given."""
+    whether there is still time for more. `pasted` is what was read of texts, where any were given. `matrix` gives the
+    compatibility data (raising MatrixError) and `program` what calls cudadoctor again: both wait for no dead path.
+    `until` is when the whole run has to be over (monotonic), where it has a deadline."""
 
     facts: Callable[[], Facts]
     stop: Callable[[], None] = lambda: None
     advance: Callable[[], bool] = lambda: False
     pasted: Optional[Pasted] = None
+    matrix: Callable[[], Matrix] = _matrix
+    program: Callable[[], str] = _program
+    until: Optional[float] = None
 
 
 def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
@@ -60,6 +82,11 @@ def read_facts(machine: Machine, record: Optional[str] = None) -> Facts:
 def begin_reading(machine: Machine, record: Optional[str] = None) -> Reading:
     """Starts what `read_facts` does: a live machine is looked at, in a process of its own, while the caller loads what
     it will judge with. Call it before anything heavy is imported."""
+    # Texts first: somebody may pipe in a run that takes an hour, and the machine's own time begins after it.
+    asked_until = None if machine.timeout is None else time.monotonic() + machine.timeout
+    texts = {}
+    if machine.is_live:
+        texts = {path: read_bytes(path, _until(path, asked_until)) for path in dict.fromkeys(machine.log)}
     if machine.from_files:
         from cudadoctor.cli._pasted import pasted_machine
 
@@ -67,36 +94,50 @@ def begin_reading(machine: Machine, record: Optional[str] = None) -> Reading:
         for option, value in (*others, ("--record", record)):
             if value is not None:
                 raise InputError(f"--from judges the machine of a text, and {option} is about another one: use either")
-        told = pasted_machine((*machine.from_files, *machine.log))
+        told = pasted_machine(
+            (*machine.from_files, *machine.log), read=lambda path: texts.get(path) or read_bytes(path)
+        )
         reading = Reading(lambda: told.facts, pasted=told)
     elif machine.facts_file is not None:
         for option, value in (("--replay", machine.replay), ("--python", machine.python), ("--record", record)):
             if value is not None:
                 raise InputError(f"{option} looks at a machine, and --facts gives what was seen on one: use either")
-        facts = facts_from_file(machine.facts_file)
+        facts = facts_from_file(machine.facts_file, asked_until)
         reading = Reading(lambda: facts)
     else:
         if machine.replay is not None and record is not None:
             raise InputError("--record keeps what this machine answers, and --replay is a machine already recorded")
-        reading = _begin_examination(machine, record)
+        reading = _begin_examination(machine, record, asked_until)
     if machine.log and not machine.from_files:
-        reading = _with_log(reading, machine.log)
+        read = texts.__getitem__ if machine.is_live else lambda path: read_bytes(path, asked_until)
+        reading = _with_log(reading, machine.log, read)
     return reading._replace(facts=lambda: _with_node(assumed(reading.facts(), machine.assume), machine.node))
 
 
-def _with_log(reading: Reading, files: Sequence[str]) -> Reading:
+def _until(path: str, asked_until: Optional[float]) -> Optional[float]:
+    """When the reading of a text has to be over. Nobody sets a limit to what is piped in but who asks for one."""
+    from cudadoctor.system.bounded import is_ours
+
+    if asked_until is not None or path == "-" or is_ours(path):
+        return asked_until
+    from cudadoctor.probes.examine import RUN_SECONDS
+
+    return time.monotonic() + RUN_SECONDS
+
+
+def _with_log(reading: Reading, files: Sequence[str], read: Callable[[str], bytes]) -> Reading:
     """A machine, and what a run there has said."""
     from cudadoctor.cli._pasted import pasted_machine
 
     try:
-        told = pasted_machine(files, named=True)
+        told = pasted_machine(files, named=True, read=read, matrix=reading.matrix)
     except InputError:
         reading.stop()
         raise
     return reading._replace(facts=lambda: told.beside(reading.facts()), pasted=told)
 
 
-def _begin_examination(machine: Machine, record: Optional[str]) -> Reading:
+def _begin_examination(machine: Machine, record: Optional[str], asked_until: Optional[float]) -> Reading:
     # What a plain check of this machine does not need is imported where it is used: everything waits for this.
     from cudadoctor.probes.examine import RUN_SECONDS, begin, live_system
 
@@ -106,18 +147,19 @@ def _begin_examination(machine: Machine, record: Optional[str]) -> Reading:
             from cudadoctor.system.replay import ReplaySystem
 
             system: System = ReplaySystem(machine.replay, machine.python)
-        else:
-            system = live_system(RUN_SECONDS if machine.timeout is None else machine.timeout, machine.python)
-        if machine.python is not None:
-            from cudadoctor.probes.patient import check_asked_python
+            if machine.python is not None:
+                from cudadoctor.probes.patient import check_asked_python
 
-            check_asked_python(system)
+                check_asked_python(system)
+        else:
+            system = live_system(RUN_SECONDS if asked_until is None else asked_until - time.monotonic(), machine.python)
         if record is not None:
             from cudadoctor.system.record import RecordingSystem, check_target
 
             check_target(record)
             system = recording = RecordingSystem(system)
-        examination = begin(system)
+        questions = {_DATA: _owner_of_data, _WORDS: _words_of_program} if machine.is_live else {}
+        examination = begin(system, beside=questions)
     except ParseError as error:
         raise InputError(str(error)) from None
 
@@ -130,7 +172,96 @@ def _begin_examination(machine: Machine, record: Optional[str]) -> Reading:
         except ParseError as error:
             raise InputError(str(error)) from None
 
-    return Reading(facts, examination.close, examination.advance)
+    reading = Reading(facts, examination.close, examination.advance)
+    if not machine.is_live:
+        return reading
+    until = time.monotonic() + system.remaining()
+    return reading._replace(
+        matrix=lambda: _matrix_in_time(examination, until), program=lambda: _program_in_time(examination), until=until
+    )
+
+
+# Questions that an examination answers beside its own.
+_DATA, _WORDS = "the user's data", "PATH"
+
+# So long a file is waited for that is there, or was a moment ago, and so long the writing of one at the end of the run.
+_FILE_SECONDS = 0.5
+
+
+def _owner_of_data() -> list[Any]:
+    """Whether the user has data of their own: the owner of its list, or the number and text of the error."""
+    from cudadoctor.parse.data_folder import INDEX, UPDATE_FOLDER, data_folder
+    from cudadoctor.system.home import home
+
+    folder = data_folder(os.environ, sys.platform, home(), os.path)
+    if folder is None:
+        return [-1, 0, ""]
+    try:
+        return [os.stat(os.path.join(folder, UPDATE_FOLDER, INDEX)).st_uid, 0, ""]
+    except OSError as error:
+        return [-1, error.errno or 0, error.strerror or str(error)]
+    except ValueError as error:
+        return [-1, 0, str(error)]
+
+
+def _words_of_program() -> list[str]:
+    from cudadoctor.cli._program import words_of_program
+
+    return words_of_program()
+
+
+def _matrix_in_time(examination: Examination, until: float) -> Matrix:
+    from cudadoctor.matrix import load_matrix
+
+    return load_matrix(files=_UserFiles(lambda: examination.answer(_DATA), until))
+
+
+def _program_in_time(examination: Examination) -> str:
+    from cudadoctor.cli._program import program, words_of_program
+
+    return program(examination.answer(_WORDS) or words_of_program(look=False))
+
+
+class _UserFiles:
+    """The user's own data as `load_matrix` reads it. Whether there is any has been asked already; what there is, which
+    few people have, is read by processes of its own."""
+
+    def __init__(self, owner: Callable[[], Any], until: float) -> None:
+        self._owner = owner
+        self._until = until
+
+    def home(self) -> str:
+        from cudadoctor.system.home import home
+
+        return home()
+
+    def owner(self, path: str) -> int:
+        from cudadoctor.system.bounded import NO_ANSWER
+
+        answer = self._owner()
+        if answer is None:
+            raise TimeoutError(errno.ETIMEDOUT, NO_ANSWER)
+        owner, number, text = answer
+        if text:
+            raise OSError(number, text)
+        return int(owner)
+
+    def kind(self, path: str) -> str:
+        from cudadoctor.system.bounded import ask
+
+        def look() -> str:
+            return "folder" if os.path.isdir(path) else "other" if os.path.exists(path) else "none"
+
+        kind: str = ask(look, self._limit())
+        return kind
+
+    def read(self, path: str, limit: int) -> bytes:
+        from cudadoctor.system.bounded import read_file
+
+        return read_file(path, limit, self._limit())
+
+    def _limit(self) -> float:
+        return min(self._until, time.monotonic() + _FILE_SECONDS)
 
 
 def assumed(facts: Facts, assumptions: Sequence[str]) -> Facts:
@@ -166,12 +297,12 @@ def _with_node(facts: Facts, node: Optional[str]) -> Facts:
     return facts.updated({"scheduler.node": known(node, "--node")})
 
 
-def facts_from_file(path: str) -> Facts:
+def facts_from_file(path: str, until: Optional[float] = None) -> Facts:
     """Reads a facts document, or the facts of a report document (`-`: standard input)."""
     from cudadoctor.model.catalogue import fits, spec_of
 
     where = "standard input" if path == "-" else repr(path)
-    document = read_json(path)
+    document = read_json(path, until)
     if isinstance(document, Mapping) and str(document.get("schema", "")).startswith("cudadoctor.report/"):
         document = {"schema": "cudadoctor.facts/1", "facts": document.get("facts")}
     try:
@@ -187,12 +318,12 @@ def facts_from_file(path: str) -> Facts:
     return facts
 
 
-def read_json(path: str) -> Any:
+def read_json(path: str, until: Optional[float] = None) -> Any:
     """The JSON of a file (`-`: standard input), or InputError with the place of the mistake."""
     import json
 
     where = "standard input" if path == "-" else repr(path)
-    data = read_bytes(path)
+    data = read_bytes(path, until)
     try:
         return json.loads(data.decode(json.detect_encoding(data)), parse_constant=no_number)
     except UnicodeDecodeError:
@@ -203,22 +334,39 @@ def read_json(path: str) -> Any:
         raise InputError(f"{where} is not JSON that can be read: nested too deeply, or a number that is none") from None
 
 
-def read_bytes(path: str) -> bytes:
-    """The content of a file (`-`: standard input), or InputError."""
+def read_bytes(path: str, until: Optional[float] = None) -> bytes:
+    """The content of a file (`-`: standard input), or InputError; also where it has not come by `until` (monotonic)."""
     where = "standard input" if path == "-" else repr(path)
     try:
         if path == "-" and sys.stdin is None:
             raise InputError("cannot read standard input: it is closed")
-        if path == "-":
-            data = sys.stdin.buffer.read(_MOST_BYTES + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(_MOST_BYTES + 1)
+        data = _read(path) if until is None else _read_in_time(path, until)
     except OSError as error:
         raise InputError(f"cannot read {where}: {error.strerror or error}") from None
     if len(data) > _MOST_BYTES:
         raise InputError(f"{where} is larger than {_MOST_BYTES >> 20} MiB, which nothing about one machine is")
     return data
+
+
+def _read(path: str) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read(_MOST_BYTES + 1)
+    with open(path, "rb") as file:
+        return file.read(_MOST_BYTES + 1)
+
+
+def _read_in_time(path: str, until: float) -> bytes:
+    from cudadoctor.system import bounded
+    from cudadoctor.system.worker import CAN_FORK
+
+    if not CAN_FORK:
+        return _read(path)
+    if path == "-":
+        return bounded.read_stream(sys.stdin.fileno(), _MOST_BYTES + 1, until)
+    if not bounded.is_ours(path):
+        return bounded.read_file(path, _MOST_BYTES + 1, until)
+    with open(path, "rb", buffering=0) as file:
+        return bounded.read_stream(file.fileno(), _MOST_BYTES + 1, until)
 
 
 def _short(value: object) -> str:

@@ -12,12 +12,14 @@ from cudadoctor.cli._words import InputError
 from cudadoctor.render.style import Style, clean
 
 
-def write(text: str, path: Optional[str] = None) -> None:
-    """Writes to standard output, or to `path` all at once (`-`: standard output)."""
+def write(text: str, path: Optional[str] = None, until: Optional[float] = None) -> None:
+    """Writes to standard output, or to `path` all at once (`-`: standard output). A file is given up at `until`
+    (monotonic), though not before a moment: it may lie on a dead network file system. (Who does not read our standard
+    output holds us, as any other program.)"""
     if path is None or path == "-":
         write_stream(sys.stdout, text)
     else:
-        write_file(path, text)
+        write_file(path, text, until)
 
 
 def write_error(line: str) -> None:
@@ -43,12 +45,37 @@ def write_stream(stream: Optional[TextIO], text: str) -> None:
             raise InputError(f"cannot write to standard output: {error.strerror or error}") from None
 
 
-def write_file(path: str, text: str) -> None:
+# A run that has taken all its time has so many seconds to write its report.
+_LEAST_SECONDS = 0.5
+
+
+def write_file(path: str, text: str, until: Optional[float] = None) -> None:
     """Writes a file so that a reader sees the old content or the new one, never half of it."""
     try:
-        _write_file(path, text.encode("utf-8", "backslashreplace"))
+        data = text.encode("utf-8", "backslashreplace")
+        if until is None:
+            _write_file(path, data)
+        else:
+            _write_in_time(path, data, until)
     except OSError as error:
         raise InputError(f"cannot write {path!r}: {error.strerror or error}") from None
+
+
+def _write_in_time(path: str, data: bytes, until: float) -> None:
+    import time
+
+    from cudadoctor.system import bounded
+
+    def write() -> bool:
+        # A link to one of our streams is another stream's there.
+        if bounded.is_ours(os.path.realpath(path)):
+            return False
+        _write_file(path, data)
+        return True
+
+    until = max(until, time.monotonic() + _LEAST_SECONDS)
+    if bounded.is_ours(path) or not bounded.ask(write, until, gently=True):
+        _write_file(path, data)
 
 
 def _write_file(path: str, data: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Optional
+from typing import Callable, Optional
 
 from cudadoctor.cli._input import read_bytes
 from cudadoctor.cli._words import InputError
@@ -45,13 +45,19 @@ class Pasted(NamedTuple):
         return facts.updated({name: fact for name, fact in self.facts.items() if name.startswith("symptom.")})
 
 
-def pasted_machine(files: Sequence[str], named: Optional[bool] = None) -> Pasted:
-    """Reads files (`-`: standard input, once), or InputError. `named`: see `read_report`."""
+def pasted_machine(
+    files: Sequence[str],
+    named: Optional[bool] = None,
+    read: Callable[[str], bytes] = read_bytes,
+    matrix: Callable[[], Matrix] = load_matrix,
+) -> Pasted:
+    """Reads files (`-`: standard input, once), or InputError. `named`: see `read_report`; `read` gives the content of a
+    file, `matrix` the compatibility data."""
     if list(files).count("-") > 1:
         raise InputError("standard input (-) can be read once only")
-    texts = [(_name(path), _text_of(path)) for path in files]
+    texts = [(_name(path), _text_of(path, read)) for path in files]
     try:
-        return pasted(texts, load_matrix(), named)
+        return pasted(texts, matrix(), named)
     except MatrixError as error:
         raise InputError(str(error)) from None
 
@@ -74,9 +80,9 @@ def _name(path: str) -> str:
     return "standard input" if path == "-" else re.split(r"[/\\]", path)[-1]
 
 
-def _text_of(path: str) -> bytes:
+def _text_of(path: str, read: Callable[[str], bytes]) -> bytes:
     where = "standard input" if path == "-" else repr(path)
-    data = read_bytes(path)
+    data = read(path)
     for start, kind in _NO_TEXTS.items():
         if data.startswith(start):
             raise InputError(f"{where} is {kind}, and not a text; paste what the terminal shows into a file")

@@ -5,23 +5,32 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Optional
 
 from cudadoctor import bundle
+from cudadoctor.system.home import home as own_home
 
 NAME = "cudadoctor"
 
 
-def program() -> str:
-    """The words that call cudadoctor again, quoted for the shell of this system."""
+def program(words: Optional[list[str]] = None) -> str:
+    """What calls cudadoctor again, quoted for the shell of this system. `words` are what `words_of_program` gave."""
+    words = words_of_program() if words is None else words
+    return NAME if words == [NAME] else _quoted(words)
+
+
+def words_of_program(look: bool = True) -> list[str]:
+    """The words that call cudadoctor again. Who must not wait for a dead folder in PATH does not `look`: then what was
+    called is named by its path."""
     called = sys.argv[0] if sys.argv else ""
     archive = bundle.archive()
-    if archive is not None and _is_the_same(archive, called):
-        return _quoted(_of_one_file(called))
+    if archive is not None and (_is_the_same(archive, called) if look else archive == called):
+        return _of_one_file(called) if look else [homely(sys.executable or "python3"), homely(called)]
     if os.path.basename(called) == "__main__.py":
-        return _quoted([homely(sys.executable or "python"), "-m", NAME])
-    if os.path.basename(called).partition(".exe")[0] != NAME or not os.path.dirname(called) or _is_found(called):
-        return NAME
-    return _quoted([homely(called)])
+        return [homely(sys.executable or "python"), "-m", NAME]
+    if os.path.basename(called).partition(".exe")[0] != NAME or not os.path.dirname(called):
+        return [NAME]
+    return [NAME] if look and _is_found(called) else [homely(called)]
 
 
 def _of_one_file(called: str) -> list[str]:
@@ -65,7 +74,7 @@ def _is_found(called: str) -> bool:
 
 def homely(path: str) -> str:
     """The user's home as `~`: what is printed names no user."""
-    home = os.path.expanduser("~")
+    home = own_home()
     return "~" + path[len(home) :] if len(home) > 1 and path.startswith(home + os.sep) else path
 
 

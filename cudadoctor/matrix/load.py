@@ -97,7 +97,7 @@ def load_shipped() -> Matrix:
 
 def data_folder(files: UserFiles = DIRECT) -> Optional[str]:
     """The user's data folder of cudadoctor, there or not. None: CUDADOCTOR_DATA rules it out, or there is no home."""
-    return places.data_folder(os.environ, sys.platform, files.home())
+    return places.data_folder(os.environ, sys.platform, files.home(), os.path)
 
 
 def _with_update(shipped: Section, files: UserFiles) -> Matrix:

@@ -68,7 +68,7 @@ def test_facts_of_this_machine_are_private_too(run: Run, monkeypatch: pytest.Mon
     facts = Facts({"python.executable": known("/home/carlax/bin/python", "/home/carlax/pyvenv.cfg")})
     monkeypatch.setenv("USER", "carlax")
     examined = SimpleNamespace(facts=lambda: facts, close=lambda: None, advance=lambda: False)
-    monkeypatch.setattr("cudadoctor.probes.examine.begin", lambda system: examined)
+    monkeypatch.setattr("cudadoctor.probes.examine.begin", lambda system, beside: examined)
     written = run("facts")
     assert written.exit == 0 and "carlax" not in written.out
     assert json.loads(written.out)["facts"]["python.executable"]["value"] == "/home/user/bin/python"
