@@ -15,6 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from shown_machines import everything
 
+from cudadoctor.explain import concept_page
 from cudadoctor.render import nagios
 from cudadoctor.render.formats import FORMATS, exit_status, render
 from cudadoctor.render.verdict import STATES, screen_of, verdict_of
@@ -111,6 +112,11 @@ READERS: dict[str, Callable[[View], Told]] = {
 
 def test_every_format_has_a_reader_here() -> None:
     assert set(READERS) == set(FORMATS)
+
+
+def test_the_page_about_formats_names_them_all() -> None:
+    page = concept_page("formats")
+    assert [name for name in FORMATS if not re.search(rf"(?<![\w-]){name}(?![\w-])", page)] == []
 
 
 @pytest.mark.parametrize("form", READERS)
