@@ -34,6 +34,7 @@ from cudadoctor.rules import rule_files, rule_module, rule_name, rule_of  # noqa
 MARK = "<!-- made by scripts/gen_docs.py -->"
 
 FAMILIES = {
+    "0": "What a policy asks for",
     "1": "Driver and kernel",
     "2": "Toolkit and libraries",
     "3": "Builds of torch and friends",

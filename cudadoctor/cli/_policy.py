@@ -117,10 +117,11 @@ def proved(policy: Policy, facts: Facts, seconds: Optional[float]) -> dict[str, 
     if not checks:
         return {}
     limit = policy.value("verify.timeout", _VERIFY_SECONDS)
-    left = limit if seconds is None else min(limit, seconds)
+    # One process for all GPUs and one for each, one after the other: together they keep within what is left.
+    left = limit if seconds is None else min(limit, seconds / (1 + max(facts.value("gpu.count", 1), 1)))
     source = "cudadoctor verify"
     python = facts.value("python.executable")
-    if left <= 0:
+    if left < _LEAST_SECONDS:
         return {"verify.results": unknown("there was no time left", source)}
     if not python:
         return {"verify.results": unknown("no Python was found", source)}
@@ -132,5 +133,6 @@ def proved(policy: Policy, facts: Facts, seconds: Optional[float]) -> dict[str, 
         return {"verify.results": unknown(str(error), source)}
 
 
-# Loading torch from a slow disk takes half a minute.
+# Loading torch from a slow disk takes half a minute, and from a fast one more than this.
 _VERIFY_SECONDS = 120.0
+_LEAST_SECONDS = 0.5
