@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from cudadoctor.render.view import Pasted as PastedView
 
 
+# Kept back from what a policy has proved, so that the report is written before the deadline.
+_TO_SAY_SO = 0.3
+
+
 def view_of(
     machine: Machine,
     select: Sequence[str] = (),
@@ -44,7 +48,6 @@ def view_of(
     policy: Optional[Policy] = None,
 ) -> View:
     """Examines and judges the machine that the options mean; `reading` is an examination that was begun already."""
-    begun = time.monotonic()
     try:
         selected = rule_ids(select) if select else None
         ignored = {}
@@ -70,7 +73,7 @@ def view_of(
     if policy is None:
         report = diagnose(facts, matrix, select=selected, ignore=ignored, blames=blames)
     else:
-        left = None if machine.timeout is None else machine.timeout - (time.monotonic() - begun)
+        left = None if reading.until is None else reading.until - time.monotonic() - _TO_SAY_SO
         report = diagnose(
             _with_policy(facts, policy, machine, left),
             matrix,

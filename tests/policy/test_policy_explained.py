@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+from render.schema_validator import mistakes
+
 from cudadoctor.policy import Document, merged, read_policy, read_requirement
 from cudadoctor.render.policy import policy_json, policy_text
+from cudadoctor.render.schema import schema_of
 from cudadoctor.render.style import Style
 from cudadoctor.rules import rule_files, rule_name
 
@@ -96,6 +99,8 @@ def test_a_file_that_steers_a_terminal_does_not() -> None:
 
 def test_the_document() -> None:
     document = json.loads(policy_json(POLICY))
+    schema = schema_of("cudadoctor.policy/1")
+    assert mistakes(schema, document, schema) == []
     assert document["schema"] == "cudadoctor.policy/1"
     assert document["sources"] == ["/etc/cudadoctor/policy.toml", "preflight.toml", "--require"]
     by_name = {entry["name"]: entry for entry in document["settings"]}
