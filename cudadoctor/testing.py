@@ -123,6 +123,8 @@ class Machine:
             "clock_sm_max": 3120,
             "driver_model": GONE,
             "display_active": False,
+            "nvlinks_up": GONE,
+            "nvlinks_down": GONE,
         }
         changes: dict[str, Any] = {f"gpu.{index}.{key}": value for key, value in nvml.items()}
         changes["gpu.count"] = max(index + 1, self.facts.value("gpu.count", 0))
@@ -588,6 +590,7 @@ def node(gpus: int = 8) -> Machine:
     for index in range(gpus):
         machine = machine.gpu("NVIDIA H100 80GB HBM3", "9.0", 80, device_id="2330", index=index)
         states = {"mig_mode": False, "ecc_mode": True, "ecc_uncorrected": 0, "fabric_state": "completed"}
+        states.update({"nvlinks_up": 18, "nvlinks_down": 0})
         machine = machine.set({f"gpu.{index}.{key}": value for key, value in states.items()})
     return (
         machine.package("nvidia-nccl-cu13", "2.28.9")

@@ -24,7 +24,7 @@ How to write one
 What can be asked for
     - [gpu] of each GPU that the job sees: count (8 or ">=4"), names (products: "H100" is every H100 and no H1000),
       compute_capability, memory_total, memory_free, temperature (degrees C at most), pcie_generation, pcie_width,
-      nvlink = true, mig, mig_devices, throttled = false
+      nvlink = true (each GPU's links are up), mig, mig_devices, throttled = false
     - [driver] version (a range, as >=535,<600), cuda (the CUDA of the programs that have to run)
     - [torch] version, cuda (ranges); [nccl] version
     - [system] memory_total, memory_available, fabric_manager = true

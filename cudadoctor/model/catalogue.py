@@ -182,6 +182,8 @@ CATALOGUE: dict[str, FactSpec] = {
     "gpu.{n}.clock_sm": FactSpec("int", "SM clock now", "MHz"),
     "gpu.{n}.clock_sm_max": FactSpec("int", "highest SM clock", "MHz"),
     "gpu.{n}.driver_model": FactSpec("str", "Windows driver model: WDDM, TCC or MCDM"),
+    "gpu.{n}.nvlinks_up": FactSpec("int", "number of its NVLinks that are up; absent: the card has none"),
+    "gpu.{n}.nvlinks_down": FactSpec("int", "number of its NVLinks that are down (unused ones are, too)"),
     "gpu.{n}.display_active": FactSpec("bool", "a display runs on it"),
     # What only nvidia-smi's own words in a report tell.
     "gpu.{n}.mig_pending": FactSpec("bool", "MIG mode changes with the GPU's next reset"),
@@ -410,7 +412,7 @@ CATALOGUE: dict[str, FactSpec] = {
     "policy.gpu.temperature": FactSpec("int", "highest temperature of each GPU", "degrees C"),
     "policy.gpu.pcie_generation": FactSpec("int", "least PCIe generation that card and slot can do together"),
     "policy.gpu.pcie_width": FactSpec("int", "fewest PCIe lanes of each GPU"),
-    "policy.gpu.nvlink": FactSpec("bool", "all GPUs have to be joined by NVLink"),
+    "policy.gpu.nvlink": FactSpec("bool", "each GPU's NVLinks have to be up"),
     "policy.gpu.mig": FactSpec("bool", "whether MIG mode has to be on or off"),
     "policy.gpu.mig_devices": FactSpec("str", "MIG devices of each GPU: a number or a range of it"),
     "policy.gpu.throttled": FactSpec("bool", "false: no GPU's clocks may be held down"),

@@ -83,7 +83,7 @@ SETTINGS: dict[str, Setting] = {
         values.integer(1, 32, "a number of PCIe lanes, such as 16"), "PCIe lanes of each GPU, at least", "CD015"
     ),
     "gpu.nvlink": Setting(
-        values.only(True, "leave the line out where NVLink is not needed"), "NVLink between all GPUs", "CD016", _yes
+        values.only(True, "leave the line out where NVLink is not needed"), "each GPU's NVLinks are up", "CD016", _yes
     ),
     "gpu.mig": Setting(values.yes_or_no, "MIG mode of each GPU", "CD018", _yes),
     "gpu.mig_devices": Setting(values.count, "MIG devices of each GPU", "CD018"),

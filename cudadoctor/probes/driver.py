@@ -349,6 +349,8 @@ _GPU_FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("display_active", "display_active", bool),
     ("fabric_state", "fabric", lambda found: _choice(_FABRIC_STATES)(found["state"])),
     ("recovery_action", "recovery_action", _choice(_RECOVERY_ACTIONS)),
+    ("nvlinks_up", "nvlinks", _part("up")),
+    ("nvlinks_down", "nvlinks", _part("down")),
 )
 
 

@@ -1,9 +1,9 @@
-"""GPUs are not joined by NVLink
+"""A GPU's NVLinks are not up
 
 What it checks
-    Whether the GPUs that the job sees are joined by NVLink, where gpu.nvlink of the policy asks for it: that each is
-    registered with the NVLink fabric (cards behind NVSwitches), or how a topology table (nvidia-smi topo -m) joins each
-    pair.
+    Whether NVLink is there and up on each GPU that the job sees, where gpu.nvlink of the policy asks for it: NVML's
+    word on each link, the registration with the NVLink fabric (cards behind NVSwitches), or a topology table of
+    nvidia-smi (topo -m). Some boards leave links unused; a card with more links down than the others has lost one.
 
 Why it matters
     Without NVLink the GPUs exchange gradients over PCIe, at a tenth of the speed and less: the job runs, slowly.
@@ -20,6 +20,8 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name, seen
 from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
@@ -27,7 +29,7 @@ from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 RULE = Rule(
     id="CD016",
     name="gpu-nvlink",
-    title="GPUs are not joined by NVLink",
+    title="A GPU's NVLinks are not up",
     severity=ERROR,
     blame=MACHINE,
     chain=True,
@@ -53,6 +55,10 @@ def judge(case: Case) -> Outcome:
         return case.passed("a single GPU needs no link", (_ASKED, *here.facts))
     fabric = each_gpu(case, "fabric_state", lambda state: _registered(state))
     facts = (_ASKED, *fabric.facts)
+    if fabric.ok is not False:
+        told = _by_link(case)
+        if told is not None:
+            return told
     if fabric.ok:
         return case.passed("each GPU is registered with the NVLink fabric", facts)
     if fabric.ok is False:
@@ -64,8 +70,30 @@ def judge(case: Case) -> Outcome:
     return case.undecided("cannot tell whether NVLink joins the GPUs: nothing that was read shows it", facts)
 
 
-def _registered(state: object) -> bool | None:
+def _registered(state: object) -> Optional[bool]:
     return True if state == _REGISTERED else False if state in _PENDING else None
+
+
+def _by_link(case: Case) -> Optional[Outcome]:
+    """What NVML says of the links; None where it says nothing of some GPU."""
+    numbers = case.derived(seen).numbers
+    least = min((case.value(f"gpu.{number}.nvlinks_down", 0) for number in numbers), default=0)
+    up = each_gpu(case, "nvlinks_up", lambda count: bool(count))
+    if up.ok is None:
+        return None
+    if not up.ok:
+        what = "no NVLink" if up.value is None else "no NVLink that is up"
+        return case.failed(
+            f"{gpu_name(case, up.worst)} has {what}", (_ASKED, *up.facts), data={"gpu": up.worst, "up": up.value or 0}
+        )
+    down = each_gpu(case, "nvlinks_down", lambda count: None if count is None else count <= least)
+    if down.ok is False:
+        return case.failed(
+            f"{gpu_name(case, down.worst)} has {down.value} of its NVLinks down, other GPUs have {least}",
+            (_ASKED, *down.facts),
+            data={"gpu": down.worst, "down": down.value},
+        )
+    return case.passed("each GPU's NVLinks are up", (_ASKED, *up.facts)) if down.ok else None
 
 
 def _by_table(case: Case, links: list[dict[str, object]]) -> Outcome:

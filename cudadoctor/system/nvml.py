@@ -288,6 +288,7 @@ def _ask_gpu(questions: _Questions, index: int) -> dict[str, Any]:
         "display_active": ask("nvmlDeviceGetDisplayActive", handle),
         "fabric": _fabric(questions, handle),
         "recovery_action": _recovery_action(questions, handle),
+        "nvlinks": _nvlinks(questions, handle),
     }
     pci = ask(
         "nvmlDeviceGetPciInfo",
@@ -317,6 +318,24 @@ def _fabric(questions: _Questions, handle: Any) -> Any:
         # State 0: this card takes part in none.
         shape=lambda _: {"state": int(found.state), "status": int(found.status)} if found.state else {"absent": True},
     )
+
+
+# As many as any card has, and some more.
+_MOST_NVLINKS = 64
+
+
+def _nvlinks(questions: _Questions, handle: Any) -> Any:
+    """How many of the card's NVLinks are up, and how many down. A card without any says so at the first."""
+    states: list[int] = []
+    while len(states) < _MOST_NVLINKS:
+        state = questions.ask("nvmlDeviceGetNvLinkState", handle, len(states), shape=int)
+        if isinstance(state, dict):  # there is no such link, or no more
+            if not states:
+                return state
+            break
+        states.append(state)
+    up = sum(state == 1 for state in states)
+    return {"up": up, "down": len(states) - up}
 
 
 def _recovery_action(questions: _Questions, handle: Any) -> Any:

@@ -30,6 +30,7 @@
  *     fabric, fabric_status         registration with the NVLink fabric: 1 not started, 2 in progress, 3 completed
  *     procs, gprocs, mprocs = 4242:69000,4243:na   (pid:MiB) compute, graphics, MPS processes
  *     field.<id>                    one value of nvmlDeviceGetFieldValues
+ *     nvlink0, nvlink1, ...         1 for a link that is up, 0 for one that is down [na: there is no such link]
  *   The value "na" of a field makes its function answer NVML_ERROR_NOT_SUPPORTED (3).
  *
  *   err.<function> = 18             that function answers this code, e.g. err.nvmlInit_v2 = 18
@@ -681,6 +682,14 @@ Return nvmlDeviceGetGpuFabricInfo(Device *device, FabricInfo *out)
     memset(out, 0, sizeof *out);
     out->state = (unsigned char)state;
     return give(device, "fabric_status", "0", &out->status);
+}
+
+Return nvmlDeviceGetNvLinkState(Device *device, u32 link, u32 *active)
+{
+    ENTER(device);
+    char key[32];
+    snprintf(key, sizeof key, "nvlink%u", link);
+    return give(device, key, "na", active);
 }
 
 typedef struct {

@@ -1,4 +1,4 @@
-"""CD016: NVLink joins the GPUs, where the policy asks for it."""
+"""CD016: each GPU's NVLinks are up, where the policy asks for it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ def joined(link: str) -> dict[str, object]:
     return {"smi.links": [{"first": 0, "second": 1, "link": link}]}
 
 
+def links(up: int, down: int) -> dict[str, int]:
+    return {f"gpu.{number}.nvlinks_{way}": count for number in (0, 1) for way, count in (("up", up), ("down", down))}
+
+
+UNTOLD = [f"gpu.{number}.nvlinks_{way}" for number in range(8) for way in ("up", "down")]
+
 CASES = [
     skips("nobody asks", node(8)),
     passes("behind NVSwitches", node(8).asks(ASKED)),
@@ -26,5 +32,14 @@ CASES = [
         says=["GPU 3", "in-progress"],
         blame="machine",
     ),
-    unknown_when("nothing shows it", TWO.asks(ASKED)),
+    fails(
+        "one link of one card is down",
+        node(8).set({"gpu.5.nvlinks_up": 17, "gpu.5.nvlinks_down": 1}).asks(ASKED),
+        says=["GPU 5", "has 1 of its NVLinks down, other GPUs have 0"],
+    ),
+    fails("no link is up", TWO.set(links(0, 12)).asks(ASKED), says="has no NVLink that is up"),
+    fails("cards without NVLink", TWO.asks(ASKED), says="has no NVLink"),
+    passes("a bridge that uses some of the links", TWO.set(links(4, 8)).asks(ASKED)),
+    passes("an older NVML, and the fabric tells", node(8).unknown(*UNTOLD).asks(ASKED)),
+    unknown_when("nothing shows it", TWO.unknown(*UNTOLD).asks(ASKED)),
 ]

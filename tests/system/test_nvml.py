@@ -80,6 +80,7 @@ def test_two_gpus(fake_nvml: Any) -> None:
         "display_active": 0,
         "fabric": {"absent": True},
         "recovery_action": {"absent": True},
+        "nvlinks": {"absent": True},
     }
     assert answer["gpus"][1]["pci_bus_id"] == "00000000:02:00.0"
 
@@ -91,6 +92,12 @@ def test_fabric_and_recovery(fake_nvml: Any) -> None:
     first, second = answer_of(fake_nvml("two_gpus", text=lines))["gpus"]
     assert (first["fabric"], first["recovery_action"]) == ({"state": 3, "status": 0}, 0)
     assert (second["fabric"], second["recovery_action"]) == ({"state": 2, "status": 999}, 1)
+
+
+def test_nvlinks(fake_nvml: Any) -> None:
+    lines = "count = 2\ngpu.nvlink0 = 1\ngpu.nvlink1 = 1\ngpu.nvlink2 = 0\ngpu1.nvlink1 = 0\n"
+    first, second = answer_of(fake_nvml("two_gpus", text=lines))["gpus"]
+    assert (first["nvlinks"], second["nvlinks"]) == ({"up": 2, "down": 1}, {"up": 1, "down": 2})
 
 
 # Scenario, NVML's code and words.
