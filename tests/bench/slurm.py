@@ -77,7 +77,7 @@ JobRequeue=1
 Prolog={root}/hooks/prolog.wrapper
 TaskProlog={root}/hooks/task_prolog.wrapper
 HealthCheckProgram={root}/hooks/health_check.wrapper
-HealthCheckInterval=2
+HealthCheckInterval=1
 HealthCheckNodeState=ANY
 """
 

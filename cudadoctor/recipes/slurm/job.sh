@@ -41,6 +41,7 @@
 
 : "${CUDADOCTOR:=cudadoctor}"
 : "${CUDADOCTOR_OPTIONS:=}"
+: "${CUDADOCTOR_FOLDER:=${SLURM_SUBMIT_DIR:-.}}"
 : "${CUDADOCTOR_RESTARTS:=2}"
 : "${CUDADOCTOR_UNPROVEN:=stop}"
 : "${CUDADOCTOR_DEADLINE:=30}"
@@ -65,7 +66,7 @@ if [ "${SLURM_HET_SIZE:-1}" -gt 1 ]; then
   unproven 2 'a heterogeneous job: this piece knows only its first component, and looks at none'
 fi
 nodes=${SLURM_JOB_NUM_NODES:-${SLURM_NNODES:-1}}
-folder=${CUDADOCTOR_FOLDER:-${SLURM_SUBMIT_DIR:-.}}/cudadoctor-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}
+folder=$CUDADOCTOR_FOLDER/cudadoctor-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}
 rm -rf "$folder"
 mkdir -p "$folder/nodes" "$folder/log" || unproven 2 "cannot write to $folder (CUDADOCTOR_FOLDER)"
 
@@ -103,7 +104,7 @@ echo $? >"$folder/log/$name.status"
   export CUDADOCTOR_TASK_PROLOG
   # shellcheck disable=SC2086  # may be several words, or none
   exec timeout -k 5 $((2 * CUDADOCTOR_DEADLINE)) srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 \
-    --overlap $gpus --kill-on-bad-exit=0 --wait=0 --mpi=none --cpu-bind=none --export=ALL \
+    --overlap $gpus --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL \
     sh -c "$on_a_node" sh "$folder" "$CUDADOCTOR_DEADLINE" \
     $CUDADOCTOR check --retry-code 75 --timeout 10 $CUDADOCTOR_OPTIONS </dev/null
 ) || say "srun ended with $?"
@@ -113,19 +114,12 @@ for wait in 1 1 1; do
   [ "$(find "$folder/log" -name '*.status' | wc -l)" -lt "$nodes" ] || break
   sleep $wait
 done
-well='' bad='' broken=''
+broken=''
 for node in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
-  status=$(cat "$folder/log/$node.status" 2>/dev/null)
-  # A doctor that wrote no report is no judge of the node, whatever it ended with.
-  [ -z "$status" ] || [ -s "$folder/nodes/$node.json" ] || status=broken
-  case $status in
-    0) well=$well,$node ;;
-    75 | '') bad=$bad,$node ;;
-    1 | 3) ;;
-    *) broken=$broken,$node ;;
-  esac
+  # A doctor that wrote no report is no judge of the node. One that never came to its end: the node did not answer.
+  [ ! -s "$folder/log/$node.status" ] || [ -s "$folder/nodes/$node.json" ] || broken=$broken,$node
 done
-well=${well#,} bad=${bad#,} broken=${broken#,}
+broken=${broken#,}
 
 if [ -n "$broken" ]; then
   node=${broken%%,*}
@@ -153,28 +147,41 @@ if [ -n "$broken" ]; then
   unproven 2 "not every node could be looked at; the nodes' own reports: $folder/log"
 fi
 
+# Names the nodes that do not ("bad") or do ("good") what the job needs, as Slurm takes a list.
+named() {
+  # shellcheck disable=SC2086  # may be several words
+  $CUDADOCTOR fleet "$folder/nodes" --expect "$SLURM_JOB_NODELIST" --format "$1-nodes"
+}
+
+ended() { cat "$folder/log/$1.status" 2>/dev/null || echo none; }
+
+bad=$(named bad)
+admin=''
+for node in $(scontrol show hostnames "${bad:-,}" 2>/dev/null); do
+  case $(ended "$node") in
+    75) admin="$admin  $node: $(head -n 1 "$folder/log/$node.short")
+" ;;
+    none) admin="$admin  $node: did not answer
+" ;;
+  esac
+done
+if [ -n "$admin" ]; then
+  printf '\nsend this to your admin:\n%s  (job %s; the whole reports: %s/log)\n\n' "$admin" "$SLURM_JOB_ID" "$folder"
+fi
+
 if [ $verdict = 1 ]; then
-  for node in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
-    if [ "$(cat "$folder/log/$node.status" 2>/dev/null)" = 1 ]; then
+  for node in $(scontrol show hostnames "${bad:-,}" 2>/dev/null); do
+    if [ "$(ended "$node")" = 1 ]; then
       printf '\n%s:\n' "$node"
       cat "$folder/log/$node.txt"
       break
     fi
   done
-  say 'your environment or your request is at fault, not a machine: what you can do stands above'
-  [ -z "$well" ] || say "the same job would run on $well"
+  say 'the environment or the request is at fault, not the machines alone: what you can do stands above'
+  good=$(named good)
+  [ -z "$good" ] || say "these nodes would do: $good"
   exit 1
 fi
-
-printf '\nsend this to your admin:\n'
-for node in $(printf '%s' "$bad" | tr , ' '); do
-  if [ -s "$folder/log/$node.short" ]; then
-    printf '  %s: %s\n' "$node" "$(head -n 1 "$folder/log/$node.short")"
-  else
-    printf '  %s: did not answer in job %s\n' "$node" "$SLURM_JOB_ID"
-  fi
-done
-printf '  (job %s; whole reports: %s/log)\n\n' "$SLURM_JOB_ID" "$folder"
 
 if [ -z "$bad" ]; then
   say 'a machine is at fault, and none could be named'
