@@ -13,6 +13,7 @@ from cudadoctor.render.sentences import hedged, undecided_links
 from cudadoctor.render.style import clean
 from cudadoctor.render.text import Screen
 from cudadoctor.render.verdict import (
+    UNDECIDED,
     cure_lines,
     evidence_lines,
     failures,
@@ -38,7 +39,7 @@ def _lines(view: View) -> Iterator[str]:
     screen = screen_of(view)
     verdict = verdict_of(screen)
     yield _plain(verdict.line)
-    annotations = list(_annotations(screen))
+    annotations = list(_annotations(screen, verdict.state))
     for kind in _KINDS:
         of_kind = [annotation for annotation in annotations if annotation[0] == kind]
         for _, title, lines in of_kind[:_MOST_OF_A_KIND]:
@@ -70,20 +71,27 @@ def _plain(line: str) -> str:
     return line
 
 
-def _annotations(screen: Screen) -> Iterator[tuple[str, str, list[str]]]:
-    """Kind, title and lines of each annotation."""
+def _annotations(screen: Screen, state: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Kind, title and lines of each annotation: first what the verdict is about."""
+    if state == UNDECIDED:
+        yield from _undecided(screen)
     stops = {outcome.rule for outcome in screen.at_threshold()} & {outcome.rule for outcome in screen.roots()}
     for outcome in failures(screen):
         if outcome.because_of is None:
-            kind = (
-                "error"
-                if outcome.rule in stops
-                else {ERROR: "error", WARNING: "warning", INFO: "notice"}[outcome.severity]
-            )
+            kind = "error" if outcome.rule in stops else _KIND_OF[outcome.severity]
             yield kind, titled(outcome), list(_told(outcome, screen))
     for outcome in screen.report.outcomes:
         if outcome.status == CRASH:
             yield "error", f"bug in cudadoctor: {titled(outcome)}", list(_told(outcome, screen))
+    if state != UNDECIDED:
+        yield from _undecided(screen)
+
+
+_KIND_OF = {ERROR: "error", WARNING: "warning", INFO: "notice"}
+
+
+def _undecided(screen: Screen) -> Iterator[tuple[str, str, list[str]]]:
+    """One annotation for all links of the chain that could not be judged; none where there is none."""
     links = undecided_links(screen.report)
     if links:
         more = f" and {len(links) - 1} more" if len(links) > 1 else ""

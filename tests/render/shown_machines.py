@@ -12,15 +12,17 @@ from typing import Optional
 
 from reports import healthy, outcome, replaced, view
 
-from cudadoctor.cli._diagnosis import exit_code
+from cudadoctor.cli._diagnosis import exit_code, view_of_texts
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import load_matrix
 from cudadoctor.model import Evidence, FixStep
 from cudadoctor.plan import make_plan
 from cudadoctor.probes.examine import examine
-from cudadoctor.render.view import MatrixInfo, View
+from cudadoctor.render.view import MatrixInfo, Pasted, Read, View
 from cudadoctor.system.replay import ReplaySystem
 from cudadoctor.testing import Machine, linux
+
+XID = "[ 1.0] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
 
 MACHINES = Path(__file__).resolve().parent.parent / "machines"
 RECORDED = sorted(path.parent.name for path in MACHINES.glob("*/machine.json"))
@@ -76,6 +78,13 @@ def warned(fail_on: str = "error") -> View:
 def undecided(unknown_ok: bool = False) -> View:
     found = outcome("CD106", "unknown", "cannot tell whether the driver answers: NVML timed out", blame="machine")
     return view(*replaced(found, outcome("CD303", "unknown", "cannot tell the driver")), unknown_ok=unknown_ok)
+
+
+def pasted_warning() -> View:
+    """A pasted text that shows something to mend and does not tell whether the driver answers."""
+    swap = outcome("CD601", "fail", "no swap", severity="warning")
+    shown = view(swap, outcome("CD106", "unknown", "cannot tell"), roots=("CD601",))
+    return shown._replace(pasted=Pasted((Read("", "free", 1, 3),)))
 
 
 # What stands in a name, a message or a path, and means something to the reader of one of the formats.
@@ -142,6 +151,9 @@ def made() -> dict[str, View]:
         "warned, and that counts": warned("warning"),
         "undecided": undecided(),
         "undecided, and accepted": undecided(unknown_ok=True),
+        "pasted: nothing that is known": view_of_texts([("a.txt", "hello\n")]),
+        "pasted: an Xid": view_of_texts([("a.txt", XID)]),
+        "pasted: a warning, and little else": pasted_warning(),
         "healthy": view(*healthy()),
         "healthy, eight GPUs": judged(eight_gpus()),
         "nothing judged": view(),

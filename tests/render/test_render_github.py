@@ -13,6 +13,7 @@ from shown_machines import NASTY, RECORDED, everything, judged, lost_gpu, made, 
 
 from cudadoctor.model import Evidence, FixStep
 from cudadoctor.render.github import render
+from cudadoctor.render.verdict import screen_of, verdict_of
 from cudadoctor.render.view import View
 
 
@@ -88,9 +89,10 @@ def test_only_root_causes_are_errors(name: str) -> None:
 def test_a_run_that_ends_badly_says_why(what: str) -> None:
     shown = everything()[what]
     found = annotations(shown)
-    assert bool(found["error"]) == (shown.exit not in (0, 3) or bool(shown.report.root_causes and shown.exit))
-    if shown.exit == 3 and not found["error"]:
-        assert found["warning"][0].startswith("undecided: ")
+    state = verdict_of(screen_of(shown)).state
+    assert bool(found["error"]) == (state in ("failed", "bug"))
+    if state == "undecided":
+        assert found["warning" if shown.exit else "notice"][0].startswith("undecided: ")
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,13 @@ def _first_rule(text: str) -> Optional[str]:
 
 def text(shown: View) -> Told:
     word = render("text", shown).split()[0]
-    return Told({"FAIL": "failed", "BUG": "bug", "????": "undecided", "OK": "ok"}[word])
+    # A pasted text's first line is the likeliest thing that was found, be it a warning: the rest is asked for below.
+    return Told({"FAIL": "failed", "BUG": "bug", "????": "undecided", "OK": "ok", "warn": None}[word])
 
 
 def markdown(shown: View) -> Told:
     word = render("markdown", shown).split(":")[0].strip("*")
-    return Told({"FAIL": "failed", "BUG": "bug", "OK": "ok"}.get(word, word))
+    return Told({"FAIL": "failed", "BUG": "bug", "OK": "ok", "warn": None}.get(word, word))
 
 
 def report(name: str) -> Callable[[View], Told]:
