@@ -56,10 +56,11 @@ def _gpu(view: VerifyView, gpu: SeenGpu) -> Iterator[str]:
     parts = [gpu.name, sm(gpu.capability) if gpu.capability else ""]
     if gpu.total is not None:
         parts.append(size(gpu.total) + (f" ({size(gpu.free)} free)" if gpu.free is not None else ""))
+    texts = [f"GPU {gpu.number}: " + ", ".join(part for part in parts if part)]
     if gpu.allocated is not None and gpu.reserved is not None:
-        parts.append(f"torch: {size(gpu.allocated)} allocated, {size(gpu.reserved)} reserved")
-    text = f"GPU {gpu.number}: " + ", ".join(part for part in parts if part)
-    for number, line in enumerate(wrap(clean(text), view.style.width - 9)):
+        texts.append(f"torch: {size(gpu.allocated)} allocated, {size(gpu.reserved)} reserved")
+    lines = [line for text in texts for line in wrap(clean(text), view.style.width - 9)]
+    for number, line in enumerate(lines):
         yield ("  " if number == 0 else " " * 9) + line
 
 

@@ -39,8 +39,12 @@ class Skip(Exception):
         self.kind = kind
 
 
-class RankCrashed(Exception):
-    """A process of several was ended by a signal."""
+class RankFailed(Exception):
+    """One process of several failed, as the text says."""
+
+
+class RankCrashed(RankFailed):
+    """It was ended by a signal."""
 
 
 class Reporter:
@@ -85,7 +89,7 @@ class Reporter:
 
 def text_of(error):
     said = str(error).strip()
-    if isinstance(error, RankCrashed):
+    if isinstance(error, RankFailed):
         return said
     return (f"{type(error).__name__}: {said}" if said else type(error).__name__)[:LONGEST]
 
@@ -453,7 +457,7 @@ def nccl(torch, request, mark):
         errors.append((number != first, f"rank {number}: {said}"))
     if errors:
         text = "; ".join(text for _, text in sorted(errors))[:LONGEST]
-        raise (RankCrashed if crashed else RuntimeError)(text)
+        raise (RankCrashed if crashed else RankFailed)(text)
     return {
         "value": min(found["value"] for found in results),
         "unit": "GB/s",
