@@ -14,10 +14,10 @@ So a viewer is red exactly where the exit status is not 0. Times are left out, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from cudadoctor.model import CRASH, PASS, UNDECIDED, Outcome
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.render.chain import driver_version, gpu_names, subject_of
 from cudadoctor.render.sentences import hedged
@@ -31,7 +31,7 @@ _LONGEST_MESSAGE = 500
 _LONGEST_LINE = 4000
 
 # Characters that XML cannot hold, not even escaped.
-_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ILLEGAL = pattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Case(NamedTuple):

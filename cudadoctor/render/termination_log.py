@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cudadoctor.model.pattern import pattern
 from cudadoctor.render.style import clean
 from cudadoctor.render.verdict import LONGEST_LINE, Verdict, in_ascii, screen_of, shortened, summary, verdict_of
 from cudadoctor.render.view import View
@@ -33,8 +34,8 @@ _SAID_OTHERWISE = {
     "<": "below ",
     "&": " and ",
 }
-_OTHERWISE = re.compile("|".join(map(re.escape, sorted(_SAID_OTHERWISE, key=len, reverse=True))))
-_UNFIT = re.compile(r"[^A-Za-z0-9 .,:()/+\-_=@~\[\]%?]")
+_OTHERWISE = pattern("|".join(map(re.escape, sorted(_SAID_OTHERWISE, key=len, reverse=True))))
+_UNFIT = pattern(r"[^A-Za-z0-9 .,:()/+\-_=@~\[\]%?]")
 
 
 def render(view: View) -> str:
