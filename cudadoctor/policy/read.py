@@ -84,8 +84,11 @@ def read_requirement(text: str, rules: Mapping[str, str], option: str = "--requi
 def _table(text: str, source: str) -> dict[str, Any]:
     try:
         import tomllib as toml
-    except ModuleNotFoundError:
-        import tomli as toml  # type: ignore[import-not-found,no-redef,unused-ignore]  # Python 3.9 and 3.10
+    except ModuleNotFoundError:  # Python 3.9 and 3.10
+        try:
+            import tomli as toml  # type: ignore[import-not-found,no-redef,unused-ignore]
+        except ModuleNotFoundError:
+            raise PolicyError(f"{source}: to read TOML, this Python needs the package tomli") from None
     try:
         return toml.loads(text)
     except toml.TOMLDecodeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cudadoctor.model import CERTAIN, ERROR, FAIL, INFO, PASS, UNDECIDED, WARNING, Evidence, Fact, Facts, Outcome
+from cudadoctor.model import CERTAIN, ERROR, FAIL, INFO, PASS, SKIP, UNDECIDED, WARNING, Evidence, Fact, Facts, Outcome
 from cudadoctor.model.catalogue import spec_of
 from cudadoctor.model.pattern import pattern
 from cudadoctor.model.report import Report
@@ -27,11 +27,19 @@ def ok_sentence(view: View) -> str:
         text = "the text shows no fault of the CUDA stack" + _unjudged(facts)
     else:
         text = "nothing found that breaks CUDA" + _unjudged(facts)
+    if _has_what_is_asked_for(report):
+        text += "; all that is asked for is there"
     if view.blames:
         text = f"nothing found that the {' or the '.join(view.blames)} is to blame for"
     counts = [_count(report, WARNING, "warning"), _count(report, INFO, "hint")]
     noted = " and ".join(count for count in counts if count)
     return f"{text} ({noted} below)" if noted else text
+
+
+def _has_what_is_asked_for(report: Report) -> bool:
+    """Whether a policy asks for something, and all of it was found."""
+    asked = [o for o in report.outcomes if o.rule.startswith("CD0") and o.status != SKIP]
+    return bool(asked) and all(outcome.status == PASS for outcome in asked)
 
 
 def hedged(outcome: Outcome) -> str:

@@ -124,6 +124,19 @@ def test_the_screen_names_the_need_the_lack_and_the_line(
     assert "--require" in result.out
 
 
+def test_the_verdict_says_that_all_of_it_is_there(run: Run, facts_file: Callable[[Machine], str]) -> None:
+    result = run("check", "--facts", facts_file(node(8)), "--require", "gpu.count=8", "--require", "gpu.names=H100")
+    assert result.exit == 0
+    assert "driver 580.95.05; all that is asked for is there" in " ".join(result.out.split())
+
+
+def test_what_cannot_be_told_is_the_verdict(run: Run, facts_file: Callable[[Machine], str]) -> None:
+    untold = facts_file(node(8).unknown("gpu.2.temperature"))
+    result = run("check", "--facts", untold, "--require", "gpu.temperature=60")
+    assert result.exit == 3
+    assert result.out.startswith("????") and "CD014" in result.out
+
+
 # -- what cannot be used --------------------------------------------------------------------------------------------
 
 
