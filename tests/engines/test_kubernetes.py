@@ -286,3 +286,15 @@ def test_training_starts_on_a_fit_node_and_tries_another_than_a_sick_one(
     first = init.log.read_text().splitlines()[0]
     assert ("GPU 1 has fallen off the bus" in first) == (expected == 75)
     assert len(init.log.read_bytes()) <= 4096
+
+
+def test_the_doctor_takes_the_policy(tmp_path: Path) -> None:
+    (manifest,) = yaml.safe_load_all(MANIFESTS["kubernetes/policy"])
+    file = tmp_path / "policy.toml"
+    file.write_text(manifest["data"]["policy.toml"])
+    command = [sys.executable, "-m", "cudadoctor", "check", "--policy", str(file), "--explain-policy"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=clean_environ(PYTHONPATH=str(ROOT)), capture_output=True, text=True, timeout=60
+    )
+    assert done.stderr == ""
+    assert "gpu.count" in done.stdout and "driver.version" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -44,6 +46,10 @@ def for_mpirun(nodes: list[str]) -> dict[str, str]:
     }
 
 
+def for_mpirun_alone(nodes: list[str]) -> dict[str, str]:
+    return {**for_mpirun(nodes), "EXPECT": ""}
+
+
 OVER_SSH = [
     Engine("ssh/fan-out", "ssh", "openssh-client", lambda nodes, folder: nodes),
     Engine("ssh/pdsh", "pdsh", "pdsh", environment=in_environment),
@@ -72,13 +78,17 @@ Fan = Callable[..., Answer]
 def fan(nodes: Nodes, recipe: Callable[[str], str], tmp_path: Path) -> Fan:
     """Runs an engine's recipe over these nodes, each in the state that is named."""
 
-    def out(engine: Engine, *unreachable: str, **sick: str) -> Answer:
+    def out(engine: Engine, *unreachable: str, doctor: str = "", deadline: int = 0, **sick: str) -> Answer:
         program(engine.program, f"Debian: apt-get install {engine.package}")
         for name in nodes.names:
             nodes.plays(name, sick.get(name, "two_gpus"))
         names = [*nodes.names, *unreachable]
         command = [recipe(engine.recipe), *engine.arguments(names, tmp_path)]
-        environment = {"CUDADOCTOR_OPTIONS": OPTIONS, **engine.environment(names)}
+        # Two words, as for the one file in a shared folder.
+        environment = {"CUDADOCTOR": f"sh {doctor or nodes.doctor}", "CUDADOCTOR_OPTIONS": OPTIONS}
+        environment.update(engine.environment(names))
+        if deadline:
+            environment["CUDADOCTOR_DEADLINE"] = str(deadline)
         done = nodes.run(command, tmp_path, environment)
         return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -117,12 +127,23 @@ def test_an_mpirun_that_reaches_not_all_nodes_is_no_pass(fan: Fan) -> None:
     assert answer.exit in (1, 2), answer
 
 
-def test_a_node_without_the_doctor_is_no_pass(nodes: Nodes, recipe: Callable[[str], str], tmp_path: Path) -> None:
-    """It is on the others: the command of n3 is missing."""
-    program("mpirun", "Debian: apt-get install openmpi-bin")
+@pytest.mark.parametrize("engine", [OVER_SSH[0], OVER_SSH[1], MPI], ids=lambda engine: str(engine.recipe))
+def test_a_node_whose_doctor_hangs_holds_nobody_up_for_long(engine: Engine, fan: Fan, nodes: Nodes) -> None:
+    """It would do so for ten minutes, and does not listen to a polite end."""
+    hanging = '[ "$(uname -n)" != n3 ] || { trap "" TERM; sleep 600; }'
+    doctor = nodes.installs("hanging", f'#!/bin/sh\n{hanging}\nexec {nodes.doctor} "$@"\n')
+    begun = time.monotonic()
+    answer = fan(engine, doctor=str(doctor), deadline=2)
+    assert time.monotonic() - begun < 60
+    # On a busy machine the others may be too late, too, and where nobody says anything there is nothing to merge.
+    assert answer.exit in (1, 2), answer
+    assert re.search(r"n3: .*exit (code|status) 137", answer.err), answer
+
+
+def test_a_node_of_an_mpi_job_without_the_doctor_is_no_pass(nodes: Nodes, fan: Fan) -> None:
+    """Whether or not anybody has said who must answer."""
     some = nodes.installs("some", f'#!/bin/sh\n[ "$(uname -n)" != n3 ] || exit 127\nexec {nodes.doctor} "$@"\n')
-    environment = {**for_mpirun(nodes.names), "CUDADOCTOR": str(some)}
-    for expected in ("n[1-3]", ""):
-        done = nodes.run([recipe("mpi/fan-out")], tmp_path, {**environment, "EXPECT": expected})
-        assert done.returncode in (1, 2), done
-        assert "n3: no report (exit status 127)" in done.stderr
+    for engine, status in ((MPI, 1), (MPI._replace(environment=for_mpirun_alone), 2)):
+        answer = fan(engine, doctor=str(some))
+        assert answer.exit == status, answer
+        assert "n3: no report (exit status 127)" in answer.err

@@ -8,8 +8,10 @@
 # check.py`. It asks Ray for no GPU and no CPU, so it need not wait until running
 # tasks have ended.
 #
-#   CUDADOCTOR  the command on the nodes, best with its full path [cudadoctor]
-#   OUT         a file to keep the nodes' reports in, one JSON document a line
+#   CUDADOCTOR           the command, here and on the nodes, by its full path
+#                        [cudadoctor]
+#   CUDADOCTOR_DEADLINE  seconds for the doctor on a node [60]
+#   OUT                  a file for the nodes' reports, one JSON document a line
 #
 # Exit status: that of `cudadoctor fleet` (0: all nodes are fit). A node that
 # gives no report in time is missing there, and that is a fault.
@@ -24,10 +26,10 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 DOCTOR = shlex.split(os.environ.get("CUDADOCTOR", "cudadoctor"))
-SECONDS = 90.0  # for all nodes together: they work at the same time
+DEADLINE = float(os.environ.get("CUDADOCTOR_DEADLINE", "60"))
 
 
-def check(command: list[str]) -> tuple[str, str]:
+def check(command: list[str], deadline: float) -> tuple[str, str]:
     """Runs on a node: the report as one line, and what was said besides."""
     environ = dict(os.environ)
     # Some releases of Ray hide all GPUs from a task that asks for none. That is
@@ -36,7 +38,7 @@ def check(command: list[str]) -> tuple[str, str]:
         environ.pop("CUDA_VISIBLE_DEVICES", None)
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=environ
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=deadline, env=environ
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", str(error)
@@ -57,9 +59,10 @@ def main() -> int:
         if node["Alive"]:
             there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
             command = [*DOCTOR, "check", "--timeout", "30", "--format", "json-line", "--node", name_of(node)]
-            reference = task.options(scheduling_strategy=there).remote([*command, *sys.argv[1:]])
+            reference = task.options(scheduling_strategy=there).remote([*command, *sys.argv[1:]], DEADLINE)
             waiting[reference] = name_of(node)
-    ready, late = ray.wait(list(waiting), num_returns=len(waiting), timeout=SECONDS)
+    # They work at the same time; some seconds more for Ray to start its workers.
+    ready, late = ray.wait(list(waiting), num_returns=len(waiting), timeout=DEADLINE + 30)
     lines = []
     for reference in ready:
         try:
@@ -70,7 +73,7 @@ def main() -> int:
             sys.stderr.write(f"{waiting[reference]}: {said.strip() or 'no report'}\n")
         lines.append(line)
     for reference in late:
-        sys.stderr.write(f"{waiting[reference]}: no report after {SECONDS:.0f} s\n")
+        sys.stderr.write(f"{waiting[reference]}: no report in time\n")
     if os.environ.get("OUT"):
         with open(os.environ["OUT"], "w", encoding="utf-8") as file:
             file.writelines(lines)
