@@ -11,7 +11,7 @@ from cli_runner import Run
 from cudadoctor.cli import _private
 from cudadoctor.model import Evidence, Facts, FixStep, Outcome, known
 from cudadoctor.model.report import Report
-from cudadoctor.render.formats import render
+from cudadoctor.render.formats import FORMATS, render
 from cudadoctor.render.view import View
 
 
@@ -43,7 +43,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> View:
     return View(Report(facts, (failed,), ("CD302",), ""), 1, (step,), (step,))
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_no_name_of_a_person_or_host_is_told(shown: View, form: str) -> None:
     text = render(form, _private.private(shown))
     assert "carla" not in text
