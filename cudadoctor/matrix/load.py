@@ -223,7 +223,7 @@ def _find() -> Section:
 
 def _package_bytes(name: str) -> Optional[bytes]:
     """A file of the installed package, also where the package is a zip file."""
-    path = os.path.join(_HERE, _COMPILED, name)
+    path = os.path.join(os.path.dirname(__file__), _COMPILED, name)  # as the loader knows it: "./cudadoctor.pyz/..."
     get_data = getattr(getattr(__spec__, "loader", None), "get_data", None)
     if get_data is None:
         return _read(path)
