@@ -22,6 +22,11 @@ What every engine has to be told
     - The names of the nodes that must answer: `cudadoctor fleet --expect "node[001-512]"`. Who says nothing is then a
       finding, and not one node less.
 
+What was tried
+    Slurm, Open MPI, MPICH, Ray, ssh, pdsh, clush and parallel-ssh for real, over several nodes, one of them sick. The
+    manifests for Kubernetes are checked against the schemas of its API (1.29 to 1.37), and what their containers run
+    was run; no cluster has seen them.
+
 Who can mend it
     --blame machine counts only what the node itself is to blame for; that is for health checks. --retry-code 75 tells a
     runner that another node may do, and 1 that none will.
