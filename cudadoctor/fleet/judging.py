@@ -116,6 +116,7 @@ class _WatchedCase(Case):
 
 _Answer = tuple[Rule, Outcome]
 _Contents = tuple[object, ...]
+_SHOWN = (FAIL, UNDECIDED, CRASHED)
 
 
 class Judge:
@@ -130,7 +131,7 @@ class Judge:
         self._facts: dict[tuple[str, str], Fact[Any]] = {}
         # By rule, by the names of the facts that it asked for in one run or another: its answers by what these held.
         self._answers: dict[str, dict[tuple[str, ...], dict[_Contents, _Answer]]] = {}
-        # By the answers of all rules, which are kept with the verdict so that no other one gets their place in memory.
+        # By the answers of all rules, which are kept with the verdict: no other one may get their place in memory.
         self._verdicts: dict[_Contents, tuple[Judgement, list[_Answer]]] = {}
         self._judgements: dict[Judgement, Judgement] = {}
 
@@ -147,7 +148,8 @@ class Judge:
             self._verdicts.clear()
         node = _AtHand(self._read(entries), self._matrix)
         answers = {rule_id: self._answer(rule_id, node) for rule_id in rule_files()}
-        key = tuple(map(id, answers.values()))
+        # Of what passed or was skipped nothing is shown, and nothing follows from it.
+        key = tuple([id(a) if a[1].status in _SHOWN else a[1].status for a in answers.values()])
         found = self._verdicts.get(key)
         if found is None:
             report = diagnose(node.facts, self._matrix, judge=lambda rule_id, _: answers[rule_id])

@@ -50,7 +50,7 @@ code, .mono { font: .9em/1.45 ui-monospace, "Cascadia Mono", Menlo, Consolas, "D
 .cards .fail, .mid .fail, h1.fail { background: var(--fail); }
 h1.fail, h1.open, h1.fine { background: none; color: inherit; }
 .open { background: var(--open); border: 1px dotted var(--open-text); color: var(--open-text); }
-.odd { background: var(--odd); border-color: var(--odd-text); color: var(--odd-text); border-width: 1px 1px 3px 1px; }
+.odd { background: var(--odd); border-color: var(--text); color: var(--odd-text); border-width: 1px 1px 3px 1px; }
 .gone { background: none; border: 1px dashed var(--gone-line); color: var(--text); }
 .dim { opacity: .12; }
 a.c:focus-visible { outline: 2px solid var(--text); outline-offset: 1px; }
@@ -61,7 +61,8 @@ th.n, td.n { width: 1%; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 tr:target td { background: var(--panel); }
 .tag { display: inline-block; min-width: 3.1em; padding: 0 .4em; border-radius: 3px; border: 1px solid;
-  font-size: .8rem; font-weight: 700; text-align: center; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  font-size: .8rem; font-weight: 700; text-align: center;
+  print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .tag.fail { background: var(--fail); }
 .says { margin: 0; }
 .soft { color: var(--soft); }

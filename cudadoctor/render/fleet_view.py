@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 
-from cudadoctor.fleet.hostlist import fold
 from cudadoctor.fleet.model import CRASH, FAIL, FINE, UNDECIDED, Difference, Finding, FleetReport, Group, Judgement
-from cudadoctor.model.outcome import ERROR, WARNING
+from cudadoctor.model.outcome import ERROR
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.render.style import Style
 
@@ -59,7 +58,7 @@ def of_nodes(count: int) -> str:
 
 
 def says(finding: Finding) -> str:
-    """A finding in one line, with who can mend it where that is not the one who runs the job."""
+    """A finding in one line; of an error that is no certainty, saying so."""
     hedge = f"{finding.certainty}: " if finding.severity == ERROR and finding.certainty != "certain" else ""
     return f"{hedge}{finding.message} ({finding.rule} {finding.name})"
 
@@ -79,14 +78,15 @@ def difference_texts(difference: Difference) -> Iterator[tuple[str, tuple[str, .
     for value in difference.others:
         yield value.text, value.nodes
     if difference.norm is not None:
-        yield f"{difference.norm.text} on {of_nodes(len(difference.norm.nodes))}, as nearly all", ()
+        yield f"{difference.norm.text} on {of_nodes(len(difference.norm.nodes))}, as most", ()
 
 
 def rows(report: FleetReport) -> list[Row]:
     """The report, a row a matter, the gravest first."""
-    found = [group_row(group) for group in report.groups if group.judgement.state != FINE]
+    found = [group_row(group) for group in report.groups if group.judgement.state == FAIL]
     if report.missing:
         found.append(Row("FAIL", "missing", report.missing, ("expected, and there is no snapshot of it",)))
+    found += [group_row(group) for group in report.groups if group.judgement.state in (CRASH, UNDECIDED)]
     for item in report.unreadable:
         lines = f"-{item.last}" if item.last > item.place.line else ""
         node = f"{item.node}: " if item.node else ""
@@ -105,15 +105,3 @@ def rows(report: FleetReport) -> list[Row]:
 
 def several_kinds(report: FleetReport) -> bool:
     return len(report.kinds) > 1
-
-
-def nodes_text(names: tuple[str, ...]) -> str:
-    return fold(names)
-
-
-def heading(report: FleetReport) -> tuple[str, str]:
-    return report.word, report.verdict
-
-
-def severity_word(severity: str) -> str:
-    return {ERROR: "FAIL", WARNING: "warn"}.get(severity, "info")
