@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cudadoctor.model import ERROR, PASS, WARNING
+from cudadoctor.model import CERTAIN, ERROR, PASS, WARNING
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE
 from cudadoctor.render.style import Style
@@ -49,6 +49,7 @@ def headline(view: VerifyView) -> tuple[str, str]:
 def sentence(result: Result) -> str:
     """A failure in one line: where, what, and the cause that is known."""
     if result.check == VERSIONS and result.because and result.rule is not None:
-        return f"CUDA is not available: {result.rule} {rule_name(result.rule)}: {result.because}"
+        hedge = "" if result.certainty == CERTAIN else f"{result.certainty}: "
+        return f"CUDA is not available: {hedge}{result.rule} {rule_name(result.rule)}: {result.because}"
     where = f"GPU {result.gpu}: " if result.gpu is not None else ""
     return f"{where}{result.name}: {result.message}"

@@ -350,6 +350,9 @@ class Gpu:
             if "too old" in str(error):
                 said = text_of(error).splitlines()[0][:200]
                 raise Skip(f"Triton does not serve this GPU: {said}", "hardware") from None
+            # Dynamo needs a release for each new Python, and for Windows.
+            if "not supported" in str(error) or "not yet supported" in str(error):
+                raise Skip(text_of(error).splitlines()[0][:200], "build") from None
             raise
         wrong = self.different(compiled, function(one, other))
         return {"value": float(wrong), "unit": "wrong values", "wrong": wrong, "of": 64}
@@ -388,6 +391,7 @@ def check_gpu(reporter, torch, request):
     for check, variant, function in steps:
         if check in request["checks"]:
             reporter.run(check, function, variant, gpu.answers)
+            tell(lambda: torch.cuda.empty_cache())
 
 
 # -- what needs all GPUs ---------------------------------------------------------------------------------------------

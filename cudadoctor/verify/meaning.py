@@ -14,6 +14,14 @@ _HARDWARE = ("CD115", "CD114", "CD506")
 _LIBRARIES = ("CD206", "CD309")
 _LOST = ("CD113", "CD114", "CD106")
 
+# Besides the driver's rules (CD1xx) and those of containers and clusters (CD7xx): what keeps torch from CUDA.
+_WITHOUT_CUDA = (
+    *("CD206", "CD207", "CD208", "CD210", "CD301", "CD302", "CD303", "CD309", "CD310", "CD313", "CD314", "CD402"),
+    *("CD405", "CD409", "CD501", "CD608"),
+)
+# And what of those keeps nobody from it.
+_BESIDE_CUDA = ("CD114", "CD115", "CD117", "CD120", "CD121", "CD122", "CD707", "CD710")
+
 # By check and how it failed: what can be behind it, the likeliest first. None of it is more than possible.
 SUSPECTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     (VERSIONS, MISSING): ("CD301", "CD405"),
@@ -82,11 +90,15 @@ def _cause(result: Result, report: Report) -> Optional[Outcome]:
     failing = [outcome for outcome in found.values() if outcome.severity != INFO]
     ranked = [*roots, *(outcome for outcome in failing if outcome not in roots)]
     if result.how in (MISSING, NO_CUDA, UNAVAILABLE):
-        # All of `check` is about just this: whether torch can use CUDA here.
-        first = next((outcome for outcome in roots if outcome.severity == ERROR), None)
+        first = next((one for one in roots if one.severity == ERROR and _keeps_cuda_away(one.rule)), None)
         return first or next((outcome for outcome in ranked if outcome.rule in result.suspects), None)
     said = next((outcome for outcome in ranked if _rests_on(outcome, result.error)), None)
     return said or next((outcome for outcome in ranked if outcome.rule in result.suspects), None)
+
+
+def _keeps_cuda_away(rule: str) -> bool:
+    """Whether this is something for want of which torch.cuda.is_available() is False: not all that is wrong is."""
+    return rule in _WITHOUT_CUDA or (rule.startswith(("CD1", "CD7")) and rule not in _BESIDE_CUDA)
 
 
 def _rests_on(outcome: Outcome, error: str) -> bool:

@@ -319,6 +319,7 @@ def failure(check: str, how: str, error: str = "") -> Result:
     ("title", "result", "found", "roots", "rule"),
     [
         ("no CUDA: the root cause", failure("versions", "unavailable"), ["CD103", "CD601"], ["CD103"], "CD103"),
+        ("no CUDA: not all keeps it away", failure("versions", "unavailable"), ["CD306"], ["CD306"], "CD112"),
         ("no CUDA, and nothing found", failure("versions", "unavailable"), [], [], "CD112"),
         ("a crash: a suspect was found", failure("matmul", "crash"), ["CD309", "CD601"], ["CD601", "CD309"], "CD309"),
         ("a crash: what was found is none of them", failure("matmul", "crash"), ["CD306"], ["CD306"], "CD206"),
