@@ -39,6 +39,7 @@ _GPUS = 2
 # What Slurm logs on every such machine.
 _NOISE = re.compile(r"pmix|Node configuration differs|CPU frequency setting|MPI: Cannot create", re.IGNORECASE)
 
+# HealthCheckInterval: with 1 the controller has no second left to ask whether a node that came back responds.
 _CONF = """\
 ClusterName=fake
 SlurmctldHost={host}(127.0.0.1)
@@ -77,7 +78,7 @@ JobRequeue=1
 Prolog={root}/hooks/prolog.wrapper
 TaskProlog={root}/hooks/task_prolog.wrapper
 HealthCheckProgram={root}/hooks/health_check.wrapper
-HealthCheckInterval=1
+HealthCheckInterval=2
 HealthCheckNodeState=ANY
 """
 
@@ -185,7 +186,7 @@ class Cluster:
         self.run("slurmctld", "-f", str(self.conf), "-c")
         for name in self.nodes:
             self.run("slurmd", "-N", name, "-f", str(self.conf))
-        wait_for(lambda: all(self.state(name) == "IDLE" for name in self.nodes), 30, "all nodes idle", self.logs)
+        wait_for(self._all_idle, 30, "all nodes to be in service", self.logs)
 
     def _write_conf(self) -> None:
         host = socket.gethostname().split(".")[0]
@@ -281,10 +282,14 @@ class Cluster:
             self.scheduler_parameters()
         for name in self.nodes:
             self.plays(name, "two_gpus")
-        if any(self.state(name) != "IDLE" for name in self.nodes):
-            names = ",".join(self.nodes)
-            self.run("scontrol", "update", f"NodeName={names}", "State=resume", check=False)
-            wait_for(lambda: all(self.state(name) == "IDLE" for name in self.nodes), 20, "all nodes idle", self.logs)
+        wait_for(self._all_idle, 20, "all nodes to be in service", self.logs)
+
+    def _all_idle(self) -> bool:
+        states = {name: self.state(name) for name in self.nodes}
+        drained = [name for name, state in states.items() if "DRAIN" in state]
+        if drained:
+            self.run("scontrol", "update", f"NodeName={','.join(drained)}", "State=undrain", check=False)
+        return set(states.values()) == {"IDLE"}
 
     # -- commands -------------------------------------------------------------------------------------------------
 
@@ -388,8 +393,16 @@ class Job:
         )
         return self.show()
 
+    def completes(self, seconds: float = 30) -> str:
+        """Waits for its end, which must be a good one; what it has written."""
+        shown = self.wait(seconds=seconds)
+        assert shown["JobState"] == "COMPLETED", f"{shown}\n{self.output}\n{self._cluster.logs()}"
+        return self.output
+
     def start_now(self) -> None:
         """A job that went back to the queue waits two minutes by itself; no test does."""
+        # Those have a reason: a node takes no start of a job in the very second in which the job was ended on it.
+        time.sleep(1.2)
         self._cluster.run("scontrol", "update", f"JobId={self.id}", "StartTime=now")
 
 

@@ -42,7 +42,7 @@ def test_four_machines_and_the_job_ends_on_the_good_nodes(cluster: Cluster) -> N
     assert job.show()["ExcNodeList"] == "n[2-3]"
     back_in_the_queue(cluster, job, 2)  # n1, n4 and n5 were the next
     assert job.show()["ExcNodeList"] == "n[2-3],n4"
-    assert job.wait()["JobState"] == "COMPLETED"
+    job.completes()
 
     text = job.output
     assert "  n2: CD105 driver-library-mismatch: the loaded NVIDIA module" in text
@@ -143,7 +143,7 @@ def test_a_node_that_does_not_answer_is_left_out(cluster: Cluster, program: Prog
     )
     job = cluster.submit(preflight(dead) + "echo trained on $SLURM_JOB_NODELIST", "-N2", "--gres=gpu:2")
     back_in_the_queue(cluster, job, 1)
-    assert job.wait()["JobState"] == "COMPLETED"
+    job.completes()
     assert "  n1: did not answer\n" in job.output
     assert job.output.endswith("trained on n[2-3]\n")
 
@@ -151,8 +151,7 @@ def test_a_node_that_does_not_answer_is_left_out(cluster: Cluster, program: Prog
 def test_two_jobs_at_once_on_one_node(cluster: Cluster) -> None:
     cluster.hang_in("prolog", piece("prolog"))
     jobs = [cluster.submit(preflight() + "echo trained", "-w", "n1", "--gres=gpu:1") for _ in range(2)]
-    assert [job.wait()["JobState"] for job in jobs] == ["COMPLETED"] * 2
-    assert [job.output.splitlines()[-1] for job in jobs] == ["trained"] * 2
+    assert [job.completes().splitlines()[-1] for job in jobs] == ["trained"] * 2
     assert cluster.drained() == {}
 
 
@@ -174,6 +173,6 @@ done
     script = preflight(stand_in) + "echo trained on $SLURM_JOB_NODELIST"
     job = cluster.submit(script, "-N2", "--gres=gpu:2", user=NOBODY)
     back_in_the_queue(cluster, job, 1)
-    assert job.wait()["JobState"] == "COMPLETED"
+    job.completes()
     assert job.output.endswith("trained on n[2-3]\n")
     assert job.show()["UserId"].startswith("nobody")

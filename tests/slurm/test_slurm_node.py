@@ -97,7 +97,7 @@ def test_a_doctor_that_crashes_drains_nobody(cluster: Cluster, program: Program)
     cluster.hang_in("health_check", when_asked(cluster, script))
     cluster.hang_in("prolog", crashing(program, "prolog"))
     job = cluster.submit("srun true; echo ran", "-N6", "--gres=gpu:2")
-    assert job.wait()["JobState"] == "COMPLETED"
+    job.completes()
     assert "ran" in job.output
     look_around(cluster)
     assert cluster.drained() == {}
@@ -129,11 +129,12 @@ def test_a_prolog_with_a_hung_driver_ends_and_the_job_is_held(cluster: Cluster) 
     assert cluster.drained() == {"n2": HANGS}
 
     # What the admin mends and the user releases runs.
+    wait_for(lambda: cluster.state("n2") == "IDLE+DRAIN", 20, "n2 to be done with the job", cluster.logs)
     cluster.plays("n2", "two_gpus")
     cluster.run("scontrol", "update", "NodeName=n2", "State=resume")
     cluster.run("scontrol", "release", str(job.id))
     job.start_now()
-    assert job.wait()["JobState"] == "COMPLETED"
+    job.completes()
     assert job.output.endswith("\nran\n")
 
 
@@ -148,7 +149,7 @@ def test_with_nohold_on_prolog_fail_the_job_runs_on_another_node(cluster: Cluste
     assert cluster.drained() == {"n2": LOST}
     cluster.run("scontrol", "update", f"JobId={job.id}", "ExcNodeList=n1")
     job.start_now()
-    assert job.wait()["JobState"] == "COMPLETED"
+    job.completes()
     assert job.output.endswith("\nran on n3\n")
 
 
@@ -156,7 +157,7 @@ def test_the_prolog_leaves_jobs_without_gpus_and_an_admins_reason_alone(cluster:
     cluster.plays("n2", "mismatch_18")
     cluster.hang_in("prolog", piece("prolog"))
     plain = cluster.submit("echo ran", "-w", "n2")
-    assert plain.wait()["JobState"] == "COMPLETED"
+    plain.completes()
     assert cluster.drained() == {}
 
     # The admin is faster than the prolog, which looks for some tenths of a second.

@@ -19,7 +19,7 @@ def test_it_says_what_to_send_to_the_admin_once_a_node(cluster: Cluster) -> None
     # The batch script on n1, two steps of two tasks a node on both.
     step = "srun --ntasks-per-node=2 --gres=gpu:2 sh -c 'echo task on $SLURMD_NODENAME'\n"
     job = cluster.submit(f"echo script\n{step}", "-N2", "--ntasks-per-node=2", "--gres=gpu:2")
-    assert job.wait()["JobState"] == "COMPLETED"
+    job.completes()
     lines = job.output.splitlines()
     lost = "CD113 gpu-lost: GPU 1 has fallen off the bus: the driver says that it is lost"
     assert [line for line in lines if line.startswith("cudadoctor: ")] == [
@@ -36,14 +36,14 @@ def test_the_batch_script_and_its_steps_are_one_job(cluster: Cluster, program: P
     doctor = program("told", "echo 'CD105 driver-library-mismatch: two halves'; exit 75")
     cluster.hang_in("task_prolog", piece("task_prolog", doctor))
     job = cluster.submit("srun true\nsrun true\necho done", "-N1", "--gres=gpu:1")
-    assert job.wait()["JobState"] == "COMPLETED"
+    job.completes()
     assert job.output.count("cudadoctor: CD105 driver-library-mismatch: two halves\n") == 1
 
 
 def test_a_job_without_gpus_is_told_where_that_is_a_mistake(cluster: Cluster) -> None:
     cluster.hang_in("task_prolog", piece("task_prolog", GPU_PARTITIONS="cpu gpu"))
     told = cluster.submit("echo ran", "-w", "n1")
-    assert told.wait()["JobState"] == "COMPLETED"
+    told.completes()
     lines = told.output.splitlines()
     assert lines[0].startswith("cudadoctor: CD705 job-without-gpu-allocation: likely: this Slurm job was given no GPU")
     assert any("--gres=gpu:1" in line for line in lines[1:-1])
@@ -51,7 +51,7 @@ def test_a_job_without_gpus_is_told_where_that_is_a_mistake(cluster: Cluster) ->
 
     cluster.hang_in("task_prolog", piece("task_prolog", GPU_PARTITIONS="cpu"))
     quiet = cluster.submit("echo ran", "-w", "n1")
-    assert quiet.wait()["JobState"] == "COMPLETED"
+    quiet.completes()
     assert quiet.output == "ran\n"
     assert cluster.drained() == {}
 
@@ -77,5 +77,5 @@ def test_a_doctor_that_fails_is_not_heard_of(cluster: Cluster, program: Program)
     ):
         cluster.hang_in("task_prolog", piece("task_prolog", doctor, DEADLINE="1", STOP="yes"))
         jobs.append(cluster.submit("echo ran", "-w", "n1", "--gres=gpu:1"))
-        assert jobs[-1].wait()["JobState"] == "COMPLETED"
+        jobs[-1].completes()
     assert [job.output for job in jobs] == ["ran\n"] * 4
