@@ -188,26 +188,20 @@ _DATA, _WORDS = "the user's data", "PATH"
 _FILE_SECONDS = 0.5
 
 
-def _owner_of_data() -> list[Any]:
-    """Whether the user has data of their own: the owner of its list, or the number and text of the error."""
+def _owner_of_data(system: System) -> list[Any]:
+    """Whether the user has data of their own: the owner of its list, and why not where nobody knows."""
     from cudadoctor.parse.data_folder import INDEX, UPDATE_FOLDER, data_folder
     from cudadoctor.system.home import home
 
     folder = data_folder(os.environ, sys.platform, home(), os.path)
-    if folder is None:
-        return [-1, 0, ""]
-    try:
-        return [os.stat(os.path.join(folder, UPDATE_FOLDER, INDEX)).st_uid, 0, ""]
-    except OSError as error:
-        return [-1, error.errno or 0, error.strerror or str(error)]
-    except ValueError as error:
-        return [-1, 0, str(error)]
+    found = system.status(os.path.join(folder or os.sep, UPDATE_FOLDER, INDEX))
+    return [found.get().uid if found.is_known else -1, found.reason]
 
 
-def _words_of_program() -> list[str]:
+def _words_of_program(system: System) -> list[str]:
     from cudadoctor.cli._program import words_of_program
 
-    return words_of_program()
+    return words_of_program(system.is_silent)
 
 
 def _matrix_in_time(examination: Examination, until: float) -> Matrix:
@@ -219,7 +213,7 @@ def _matrix_in_time(examination: Examination, until: float) -> Matrix:
 def _program_in_time(examination: Examination) -> str:
     from cudadoctor.cli._program import program, words_of_program
 
-    return program(examination.answer(_WORDS) or words_of_program(look=False))
+    return program(examination.answer(_WORDS) or words_of_program(lambda path: True))
 
 
 class _UserFiles:
@@ -241,9 +235,11 @@ class _UserFiles:
         answer = self._owner()
         if answer is None:
             raise TimeoutError(errno.ETIMEDOUT, NO_ANSWER)
-        owner, number, text = answer
-        if text:
-            raise OSError(number, text)
+        owner, reason = answer
+        if reason:
+            raise OSError(0, reason)
+        if owner < 0:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return int(owner)
 
     def kind(self, path: str) -> str:

@@ -67,9 +67,13 @@ def _write_in_time(path: str, data: bytes, until: float) -> None:
     from cudadoctor.system import bounded
 
     def write() -> bool:
-        # A link to one of our streams is another stream's there.
-        if bounded.is_ours(os.path.realpath(path)):
-            return False
+        # A link to one of our streams is no stream of ours there, and what it is then is no file.
+        try:
+            kind = os.stat(path).st_mode
+            if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+                return False
+        except FileNotFoundError:
+            pass
         _write_file(path, data)
         return True
 
@@ -79,7 +83,6 @@ def _write_in_time(path: str, data: bytes, until: float) -> None:
 
 
 def _write_file(path: str, data: bytes) -> None:
-    path = os.path.realpath(path)
     try:
         mode: Optional[int] = os.stat(path).st_mode
     except FileNotFoundError:
@@ -87,6 +90,7 @@ def _write_file(path: str, data: bytes) -> None:
     if mode is not None and not stat.S_ISREG(mode):
         _write_in_place(path, data)  # a device or a named pipe cannot be replaced
         return
+    path = os.path.realpath(path)  # only now: what /dev/stdout leads to, a pipe, has no path
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)

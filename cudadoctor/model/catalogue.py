@@ -439,7 +439,7 @@ CATALOGUE: dict[str, FactSpec] = {
     # -- the examination itself ---------------------------------------------------------------------------------
     "examination.kind": FactSpec("str", "live, replay, report, facts or assumed"),
     "examination.failed": FactSpec("list[dict]", "probes that failed: probe, reason"),
-    "examination.timed_out": FactSpec("list[dict]", "probes that did not end in time: probe, seconds"),
+    "examination.timed_out": FactSpec("list[dict]", "probes that did not end in time: probe, seconds; folder: that did not answer"),
     "symptom.{name}": FactSpec(
         "dict", "an error text that was reported: text, and what it captures; names in lower case with underscores"
     ),

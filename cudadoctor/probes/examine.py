@@ -52,6 +52,12 @@ RESERVE = 0.3
 PATIENCE = 0.5
 _PART = 10
 
+# A folder that has not answered after so long is left alone, so that each probe need not find out for itself. One that
+# an automounter has yet to mount takes a second or two. Every further one is given half the time.
+ANSWER_SECONDS = 2.0
+_ANSWER_PART = 5
+_DEAD_FOLDERS = 4
+
 # How long nvidia-smi is looked for in PATH, and what else only has to be found.
 LOOK_SECONDS = 2.0
 _LOOK_PART = 4
@@ -60,6 +66,7 @@ DEVICE = "device"
 DRIVER = "driver"
 _LIBRARY = "where NVML is"
 _SMI = "where nvidia-smi is"
+_FOLDERS = "whether folders answer"
 _ASKED = "whether --python is one"
 
 _SOURCE = "examination"
@@ -85,7 +92,7 @@ def examine(system: System, probes: Optional[Sequence[Union[str, Probe]]] = None
 def begin(
     system: System,
     probes: Optional[Sequence[Union[str, Probe]]] = None,
-    beside: Optional[Mapping[str, Callable[[], Any]]] = None,
+    beside: Optional[Mapping[str, Callable[[System], Any]]] = None,
 ) -> Examination:
     """Starts an examination. Call it before threads are started: it forks. `beside` are questions of the caller's own
     by name, with plain data as answers, that could hold it as well as a probe: see `Examination.answer`."""
@@ -125,7 +132,7 @@ class Examination:
     """A machine that is being examined; see `begin`. Its own mistakes apart, what it does here never waits for long."""
 
     def __init__(
-        self, system: System, probes: Sequence[Union[str, Probe]], beside: Mapping[str, Callable[[], Any]]
+        self, system: System, probes: Sequence[Union[str, Probe]], beside: Mapping[str, Callable[[System], Any]]
     ) -> None:
         self._system = system
         self._beside = beside
@@ -167,7 +174,7 @@ class Examination:
         """What the caller's own question gave (see `begin`), waited for; None where it failed or did not end in time.
         Of a replayed machine it is asked here and now."""
         if self._worker is None:
-            return self._beside[name]()
+            return self._beside[name](self._system)
         while name not in self._answers and not self._worker.is_done:
             self._advance_a_little(self._worker)
         return self._answers.get(name)
@@ -233,7 +240,7 @@ class Examination:
         place = 1 if names and names[0] == DEVICE else 0
         tasks[place:place] = self._first_tasks(min(LOOK_SECONDS, remaining / _LOOK_PART))
         end = time.monotonic() + remaining - min(RESERVE, remaining / 8)
-        self._worker = Worker(tasks, end, min(PATIENCE, remaining / _PART))
+        self._worker = Worker(tasks, end, min(PATIENCE, remaining / _PART), self._leave_alone)
 
     def _first_tasks(self, seconds: float) -> list[Task]:
         """What comes before all probes but the one of the device nodes: somebody waits for it."""
@@ -241,9 +248,14 @@ class Examination:
 
         tasks = []
         if DRIVER in self._probes:
-            tasks += [Task(_LIBRARY, self._finding_library(), seconds), Task(_SMI, self._finding_smi(), seconds)]
+            tasks.append(Task(_LIBRARY, self._finding_library(), seconds))
+        answer = min(ANSWER_SECONDS, self._system.remaining() / _ANSWER_PART)
+        for number in range(_DEAD_FOLDERS):
+            tasks.append(Task(_FOLDERS, self._asking_folders(), answer / 2**number, first=True))
+        if DRIVER in self._probes:
+            tasks.append(Task(_SMI, self._finding_smi(), seconds))
         for name, question in self._beside.items():
-            tasks.append(Task(name, _asking(question), seconds))
+            tasks.append(Task(name, _asking(question, self._system), seconds))
         if self._system.asked_python is not None:
             tasks.append(Task(_ASKED, self._asking_for_python(), PROBE_SECONDS))
         return tasks
@@ -271,6 +283,11 @@ class Examination:
     def _digest(self, finished: Finished) -> None:
         if finished.name in (_LIBRARY, _SMI):
             self._found(finished)
+            return
+        if finished.name == _FOLDERS:
+            if finished.timed_out and finished.value:
+                seconds = round(finished.seconds, 1)
+                self._timed_out.append({"probe": "folders", "folder": finished.value, "seconds": seconds})
             return
         if finished.name == _ASKED:
             self._refused = finished.value or ""
@@ -326,6 +343,16 @@ class Examination:
 
         return run
 
+    def _asking_folders(self) -> Callable[[Any], Any]:
+        def run(report: Any) -> Any:
+            self._system.ask_folders(report)
+
+        return run
+
+    def _leave_alone(self, task: str, progress: Any) -> None:
+        if task == _FOLDERS and progress:
+            self._system.leave_alone(progress)
+
     def _asking_for_python(self) -> Callable[[Any], Any]:
         def run(report: Any) -> Any:
             from cudadoctor.model.fact import ParseError
@@ -373,8 +400,8 @@ def _packed(fact: Fact[Any]) -> _Packed:
     return fact.state, fact.value, fact.source, fact.reason
 
 
-def _asking(question: Callable[[], Any]) -> Callable[[Any], Any]:
-    return lambda report: question()
+def _asking(question: Callable[[System], Any], system: System) -> Callable[[Any], Any]:
+    return lambda report: question(system)
 
 
 def _fact_names(patterns: Iterable[str]) -> list[str]:

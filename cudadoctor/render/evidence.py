@@ -111,5 +111,7 @@ _WORDS: dict[str, Callable[[Entry], str]] = {
     "python.others_with_torch": lambda entry: f"{entry.get('executable')} has torch {entry.get('torch')}",
     "python.pip_on_path": _pip,
     "examination.failed": lambda entry: f"{entry.get('probe')}: {entry.get('reason')}",
-    "examination.timed_out": lambda entry: f"{entry.get('probe')} after {entry.get('seconds')} s",
+    "examination.timed_out": lambda entry: (
+        f"{entry.get('folder') or entry.get('probe')} after {entry.get('seconds')} s"
+    ),
 }

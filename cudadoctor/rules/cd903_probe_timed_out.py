@@ -5,7 +5,8 @@ What it checks
 
 Why it matters
     What that probe would have told is unknown. A driver that does not answer is a fault of the machine and is said by
-    CD106; a slow network folder in PATH or in the environment is only slow.
+    CD106. A folder of PATH, of the environment or of the home that does not answer lies on a network mount whose
+    server is gone, or is slow: it is left alone, and so is all that lies on that mount.
 
 How to fix
     Give it more time with --timeout, or look at what it waits for.
@@ -36,6 +37,13 @@ def judge(case: Case) -> Outcome:
     if not late.get():
         return case.passed("every probe ended in time", ("examination.timed_out",))
     first = late.get()[0]
+    folders = [entry for entry in late.get() if entry.get("folder")]
+    if folders:
+        return case.failed(
+            f"{folders[0]['folder']} did not answer within {folders[0].get('seconds')} s: what lies there is unknown",
+            ("examination.timed_out",),
+            data={"timed_out": late.get()},
+        )
     more = f" (and {len(late.get()) - 1} more)" if len(late.get()) > 1 else ""
     return case.failed(
         f"the probe {first.get('probe')} did not end within {first.get('seconds')} s{more}",

@@ -10,6 +10,7 @@ hang runs the caller in a `worker`.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -36,6 +37,15 @@ from cudadoctor.system.port import (
 
 T = TypeVar("T")
 
+# Variables that name folders at which something is looked for, one or several, and files.
+_FOLDER_VARIABLES = (
+    "HOME", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_ROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "TMPDIR",
+    "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "PYTHONUSERBASE", "PYTHONHOME", "PIP_CACHE_DIR", "HF_HOME",
+    "TORCH_HOME", "TRITON_CACHE_DIR", "UV_CACHE_DIR", "CUDADOCTOR_DATA",
+)  # fmt: skip
+_LIST_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "XDG_CONFIG_DIRS")
+_FILE_VARIABLES = ("PIP_CONFIG_FILE", "UV_CONFIG_FILE", "CONDARC", "CONDA_EXE")
+
 # More names than a folder that we ask about ever holds; a listing that is cut would say "not there" wrongly, so it
 # is unknown instead.
 FOLDER_LIMIT = 200_000
@@ -56,6 +66,7 @@ _REASONS = {
     errno.ENXIO: "nothing answers there",
     errno.ENODEV: "nothing answers there",
     errno.ESTALE: "the network file system has lost it",
+    errno.ETIMEDOUT: "it did not answer in time",
     errno.EMFILE: "too many open files",
     errno.ENFILE: "too many open files",
 }
@@ -91,6 +102,7 @@ class LiveSystem:
         self._environment: dict[str, str] = dict(os.environ)
         self._once: dict[Any, Any] = {}
         self._platform = _platform()
+        self._silent: list[str] = []
 
     @property
     def platform(self) -> str:
@@ -200,10 +212,49 @@ class LiveSystem:
             own["one_file"] = "yes"
         return known(own, sources.OWN_INTERPRETER)
 
+    # -- folders that may be dead -----------------------------------------------------------------------------------
+
+    def ask_folders(self, report: Callable[[str], None]) -> None:
+        """Asks for the status of each folder that the environment names, and says before which one that is. On a dead
+        network file system it does not return from there."""
+        for folder in self._named_folders():
+            if not self.is_silent(folder):
+                report(folder)
+                with contextlib.suppress(OSError, ValueError):
+                    os.stat(folder)
+
+    def leave_alone(self, folder: str) -> None:
+        """From now on nothing is asked at this folder and below it, or on its whole mount: no answer came."""
+        self._silent.append(_mount_of(folder.rstrip("/")))
+
+    def _named_folders(self) -> list[str]:
+        value = self._environment.get
+        found = [value(name, "") for name in _FOLDER_VARIABLES]
+        found += [os.path.dirname(value(name, "")) for name in _FILE_VARIABLES]
+        for name in _LIST_VARIABLES:
+            found += value(name, "").split(os.pathsep)
+        if self._asked_python:
+            found += [self._asked_python, os.path.dirname(self._asked_python)]
+        with contextlib.suppress(OSError):
+            found.append(os.getcwd())
+        return [folder for folder in dict.fromkeys(found) if os.path.isabs(folder)]
+
+    def is_silent(self, path: str) -> bool:
+        """Whether it was left alone."""
+        for folder in self._silent:
+            if path.startswith(folder) and path[len(folder) : len(folder) + 1] in ("", "/"):
+                return True
+        return False
+
+    def _check_answers(self, path: str) -> None:
+        if self._silent and self.is_silent(path):
+            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
     # -- files ------------------------------------------------------------------------------------------------------
 
     def read_bytes(self, path: str, limit: int = 1 << 20) -> Fact[bytes]:
         try:
+            self._check_answers(path)
             descriptor = _open_regular(path)
         except (OSError, ValueError) as error:
             return _failed(error, path)
@@ -225,6 +276,7 @@ class LiveSystem:
 
     def open_binary(self, path: str) -> Fact[RandomReader]:
         try:
+            self._check_answers(path)
             descriptor = _open_regular(path)
         except (OSError, ValueError) as error:
             return _failed(error, path)
@@ -232,6 +284,7 @@ class LiveSystem:
 
     def list_folder(self, path: str) -> Fact[list[str]]:
         try:
+            self._check_answers(path)
             names = []
             with os.scandir(path) as entries:
                 for entry in entries:
@@ -245,6 +298,7 @@ class LiveSystem:
 
     def status(self, path: str) -> Fact[FileStatus]:
         try:
+            self._check_answers(path)
             found = os.stat(path)
         except (OSError, ValueError) as error:
             return _failed(error, path)
@@ -274,6 +328,7 @@ class LiveSystem:
 
     def link_target(self, path: str) -> Fact[str]:
         try:
+            self._check_answers(path)
             return known(os.readlink(path), path)
         except OSError as error:
             if error.errno == errno.EINVAL:  # something else than a link
@@ -284,6 +339,7 @@ class LiveSystem:
 
     def real_path(self, path: str) -> Fact[str]:
         try:
+            self._check_answers(path)
             os.stat(path)
             return known(os.path.realpath(path), path)
         except (OSError, ValueError) as error:
@@ -291,6 +347,7 @@ class LiveSystem:
 
     def disk_usage(self, path: str) -> Fact[DiskUsage]:
         try:
+            self._check_answers(path)
             if self._platform == "windows":
                 import shutil
 
@@ -337,12 +394,16 @@ class LiveSystem:
         names = [program]
         if self._platform == "windows" and "." not in program:
             names = [program + ending for ending in WINDOWS_EXTENSIONS]
+        silent = ""
         for folder in self._search_path():
+            if self.is_silent(folder):
+                silent = silent or folder
+                continue
             for name in names:
                 path = os.path.join(folder, name)
                 if _is_program(path):
                     return known(path, source)
-        return absent(source)
+        return unknown(f"{silent} did not answer in time", source) if silent else absent(source)
 
     def _search_path(self) -> list[str]:
         # A relative entry means something else in each folder: no program of whoever owns the folder is run for it.
@@ -444,6 +505,21 @@ class LiveSystem:
 
     def add_notes(self, notes: Any) -> None:
         return None
+
+
+def _mount_of(folder: str) -> str:
+    """The mount on which a folder is by its name; itself where that is the root, or nobody says."""
+    best = "/"
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            for line in file.read(8 << 20).splitlines():
+                fields = line.split(b" ", 5)
+                place = os.fsdecode(fields[4].replace(b"\\040", b" ")) if len(fields) == 6 else ""
+                if len(place) > len(best) and (folder + "/").startswith(place + "/"):
+                    best = place
+    except OSError:
+        pass
+    return folder if best == "/" else best
 
 
 def _open_regular(path: str) -> int:

@@ -204,6 +204,15 @@ class System(Protocol):
     def remaining(self) -> float:
         """Seconds until the run's deadline."""
 
+    def ask_folders(self, report: Callable[[str], None]) -> None:
+        """Asks each folder that the environment names whether it answers; `report` is told which one comes next."""
+
+    def leave_alone(self, folder: str) -> None:
+        """From now on all at and below a folder is unknown: it did not answer in time."""
+
+    def is_silent(self, path: str) -> bool:
+        """Whether a path is one of those."""
+
     def take_notes(self) -> Any:
         """What a recording system was answered since the last call, as plain data; None for the others. Probes run in
         processes of their own, and their notes travel back with their facts."""

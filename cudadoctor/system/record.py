@@ -210,6 +210,15 @@ class RecordingSystem:
     def remaining(self) -> float:
         return self._inner.remaining()
 
+    def ask_folders(self, report: Callable[[str], None]) -> None:
+        self._inner.ask_folders(report)
+
+    def leave_alone(self, folder: str) -> None:
+        self._inner.leave_alone(folder)
+
+    def is_silent(self, path: str) -> bool:
+        return self._inner.is_silent(path)
+
     def take_notes(self) -> Any:
         notes = self._notes[self._taken :]
         self._taken = len(self._notes)

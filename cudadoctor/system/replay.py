@@ -535,6 +535,15 @@ class ReplaySystem:
     def remaining(self) -> float:
         return 3600.0  # nothing is waited for
 
+    def ask_folders(self, report: Callable[[str], None]) -> None:
+        pass
+
+    def leave_alone(self, folder: str) -> None:
+        pass
+
+    def is_silent(self, path: str) -> bool:
+        return False
+
     def take_notes(self) -> Any:
         return None
 

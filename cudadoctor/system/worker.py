@@ -50,11 +50,12 @@ _PROGRAM_ENDED = 3
 
 class Task(NamedTuple):
     """`function` gives plain data (what marshal takes). It may call its argument with what it has so far: that is
-    kept for the case that it does not end."""
+    kept for the case that it does not end. `first`: the tasks after it wait for its end, or the end of its time."""
 
     name: str
     function: Callable[[Callable[[Any], None]], Any]
     seconds: float
+    first: bool = False
 
 
 class Finished(NamedTuple):
@@ -185,10 +186,19 @@ class Worker:
     """Runs tasks beside us; iterating gives each as it ends, and none is waited for beyond `deadline` (monotonic).
 
     A task that has not ended after `patience` seconds is overtaken: it may go on until its limit, and another child
-    does what comes after it. So the rest waits for no path that is dead. `gently`: SIGTERM before SIGKILL, for a task
-    that has something to clean up."""
+    does what comes after it. So the rest waits for no path that is dead. `timed_out` is called with the name and the
+    progress of a task that did not end, before a child does the rest: that one inherits what is noted there. `gently`:
+    SIGTERM before SIGKILL, for a task that has something to clean up."""
 
-    def __init__(self, tasks: Sequence[Task], deadline: float, patience: float = 1e9, gently: bool = False) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        deadline: float,
+        patience: float = 1e9,
+        timed_out: Callable[[str, Any], None] = lambda name, progress: None,
+        gently: bool = False,
+    ) -> None:
+        self._note_timeout = timed_out
         self._gently = gently
         self._tasks = list(tasks)
         self._deadline = deadline
@@ -278,6 +288,8 @@ class Worker:
         now = time.monotonic()
         finished = Finished(task.name, child.progress, failure, timed_out, now - child.begun)
         self._drop(child)
+        if timed_out:
+            self._note_timeout(task.name, finished.value)
         if not child.is_last:
             self._next = child.task + 1
             if now < self._deadline:
@@ -301,6 +313,8 @@ class Worker:
     def _overtaking(self) -> float:
         """When the child in front is waited for no longer by the tasks that come after its own."""
         if not self._has_front or self._children[-1].task + 1 >= len(self._tasks):
+            return self._deadline + 1e9
+        if self._tasks[self._children[-1].task].first:
             return self._deadline + 1e9
         return self._children[-1].begun + self._patience
 

@@ -15,6 +15,7 @@ from typing import Callable, Optional, Protocol, Union
 import pytest
 
 from . import native, parts, roots, venvs
+from .dead_paths import dead_mount
 from .index import WheelIndex
 from .parts import CACHE, missing_part
 from .venvs import Venv
@@ -255,3 +256,17 @@ def fake_program(tmp_path: Path) -> FakeProgram:
 def doctor() -> list[str]:
     """The command line of the doctor under test: this interpreter's `-m cudadoctor`."""
     return [sys.executable, "-m", "cudadoctor"]
+
+
+@pytest.fixture(scope="module")
+def dead_path() -> Iterator[Path]:
+    """A folder below which every access stalls until the process ends, as on a network mount whose server is gone."""
+    with dead_mount() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def deaf_path() -> Iterator[Path]:
+    """The same, where a process that looks there cannot even be killed (uninterruptible sleep)."""
+    with dead_mount(deaf=True) as folder:
+        yield folder

@@ -24,6 +24,8 @@ REAL_PART_OF_FIXTURE = {
     "real_uv": "uv",
     "windows_python": "wine",
     "fake_root": "mount namespaces",
+    "dead_path": "dead mounts",
+    "deaf_path": "dead mounts",
 }
 
 
