@@ -25,12 +25,14 @@ What can be asked for
     - [gpu] of each GPU that the job sees: count (8 or ">=4"), names (products: "H100" is every H100 and no H1000),
       compute_capability, memory_total, memory_free, temperature (degrees C at most), pcie_generation, pcie_width,
       nvlink = true (each GPU's links are up), mig, mig_devices, throttled = false
-    - [driver] version (a range, as >=535,<600), cuda (the CUDA of the programs that have to run)
-    - [torch] version, cuda (ranges); [nccl] version
+    - [driver] version (a range, as >=535,<600; "535" is that branch), cuda (the CUDA of the programs that have to run)
+    - [torch] version, cuda (ranges; "2.7" is every 2.7, "==2.7" that one alone); [nccl] version
     - [system] memory_total, memory_available, fabric_manager = true
     - [limits] nofile, memlock: a number, an amount, or "unlimited"
     - [disk] working, temporary, environment, cache, shm: free room
     - [verify] checks (what cudadoctor verify has to prove), timeout
+
+    Amounts have a unit: "70 GiB" or "70G" are powers of 1024, "80 GB" of 1000, as on the box of a card.
 
     The checks CD001 to CD020 judge these; cudadoctor explain CD001 and so on tell how.
 

@@ -74,7 +74,15 @@ def read_requirement(text: str, rules: Mapping[str, str], option: str = "--requi
     """One `KEY=VALUE` of the command line, as `gpu.count=8` or `driver.version=>=535,<600`; or PolicyError."""
     name, equals, value = text.partition("=")
     section, dot, key = name.strip().partition(".")
-    if not equals or not dot or not key or not value.strip():
+    ranged = _RANGED.match(text)
+    if ranged is not None and ranged.group(1) in SETTINGS:
+        meant = f"{ranged.group(1)}={ranged.group(2) or ''}{ranged.group(3)}"
+        raise PolicyError(f"{option} takes KEY=VALUE, not {text!r}; did you mean {option} '{meant}'?")
+    if dot and key and equals and not value.strip():
+        # A shell takes what follows > or < for a file.
+        example = "gpu.count=>=4"
+        raise PolicyError(f"{option} takes KEY=VALUE, not {text!r}; a range stands in quotes, as in '{example}'")
+    if not equals or not dot or not key:
         raise PolicyError(f"{option} takes KEY=VALUE with a key of the policy, such as gpu.count=8, not {text!r}")
     if section not in SECTIONS:
         raise PolicyError(f"{option}: {_no_section(section, {})}")
@@ -96,6 +104,8 @@ def _table(text: str, source: str) -> dict[str, Any]:
         line = found.group(1) if found else str(text.count("\n") + 1)
         said = _PLACE.sub("", str(error)).strip().rstrip(".")
         said = said.replace(" (at end of document)", ", at the end of the file")
+        if any(_BARE.match(bad) for bad in text.split("\n")[int(line) - 1 : int(line)]):
+            said += '; text and ranges stand in quotes, as in version = ">=535"'
         raise PolicyError(f"{source}:{line}: not TOML: {said[:1].lower()}{said[1:]}") from None
     except (RecursionError, ValueError):  # a number of thousands of digits is a ValueError of its own
         raise PolicyError(
@@ -104,6 +114,10 @@ def _table(text: str, source: str) -> dict[str, Any]:
 
 
 _PLACE = pattern(r"\s*\(at line (\d+), column \d+\)")
+# A key with a value that begins as text or a range does, without quotes.
+_BARE = pattern(r"""\s*[\w."'-]+\s*=\s*(?:[<>=!~]|(?!true\b|false\b|inf\b|nan\b)[A-Za-z])""")
+# A requirement without its "=", as "gpu.count>=8".
+_RANGED = pattern(r"\s*([a-z]+\.[a-z_]+)\s*(?:==|([<>!~]=?))\s*([\w.,<>=!~*+ -]+)\Z")
 _HEADER = pattern(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?\Z")
 _KEY = pattern(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
@@ -158,8 +172,11 @@ def _judged(value: Any) -> dict[str, Any]:
     expected = ParseError(f'one of {", ".join(SEVERITIES)}, or {{ severity = "error", required = true }}')
     if isinstance(value, str) and value in SEVERITIES:
         return {"severity": value, "required": False}
-    if not isinstance(value, dict) or not value or not value.keys() <= {"severity", "required"}:
+    if not isinstance(value, dict) or not value:
         raise expected
+    for key in value:
+        if key not in ("severity", "required"):
+            raise ParseError(f"severity and required in it, not {key!r}")
     severity, required = value.get("severity"), value.get("required", False)
     if (severity is not None and severity not in SEVERITIES) or not isinstance(required, bool):
         raise expected
@@ -222,6 +239,13 @@ def _say_both_or_neither(entries: Sequence[Entry]) -> None:
 
 
 def _short(value: Any) -> str:
-    text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-    text = " ".join(text.split())
+    text = " ".join(_as_toml(value).split())
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _as_toml(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_as_toml(entry)}' for key, entry in value.items())} }}"
+    return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -91,11 +91,11 @@ SETTINGS: dict[str, Setting] = {
         values.only(False, "leave the line out where slow clocks do not matter"), "clocks are held down", "CD019", _yes
     ),
     # -- driver, torch, NCCL
-    "driver.version": Setting(values.versions(">=535,<600"), "version of the driver", "CD006"),
+    "driver.version": Setting(values.versions(">=535,<600", 3), "version of the driver", "CD006"),
     "driver.cuda": Setting(values.cuda, "CUDA that the driver has to serve", "CD007"),
-    "torch.version": Setting(values.versions(">=2.6,<2.8"), "version of torch", "CD008"),
-    "torch.cuda": Setting(values.versions("12.6"), "CUDA that torch is built with", "CD008"),
-    "nccl.version": Setting(values.versions(">=2.20"), "version of NCCL beside torch", "CD009"),
+    "torch.version": Setting(values.versions(">=2.6,<2.8", 3), "version of torch", "CD008"),
+    "torch.cuda": Setting(values.versions("12.6", 2), "CUDA that torch is built with", "CD008"),
+    "nccl.version": Setting(values.versions(">=2.20", 3), "version of NCCL beside torch", "CD009"),
     # -- the node
     "system.memory_total": Setting(values.size, "memory that the job may use, at least", "CD013", _size),
     "system.memory_available": Setting(values.size, "memory that is free now, at least", "CD013", _size),

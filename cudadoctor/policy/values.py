@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 from cudadoctor.model import ParseError
+from cudadoctor.model.pattern import pattern
 from cudadoctor.parse.sizes import parse_size
 
 # A value as TOML has it -> a value as the policy keeps it.
 Read = Callable[[Any], Any]
 
 _MOST = 1 << 40
+# An amount in powers of 1000: GB, and not GiB or G.
+_SOLD = pattern(r"\d\s*([kmgtpe])b\Z")
 _OPERATORS = ("==", "!=", "<=", ">=", "~=", "<", ">")
 
 
@@ -34,8 +37,9 @@ def _is_whole(clause: str) -> bool:
     return (operator in _OPERATORS or not operator) and digits.isascii() and digits.isdigit() and len(digits) < 10
 
 
-def versions(example: str) -> Read:
-    """A range of version numbers, as PEP 440 writes it; a bare number means that very version."""
+def versions(example: str, numbers: int) -> Read:
+    """A range of version numbers, as PEP 440 writes it. A bare one means that very version where it has all its
+    `numbers`, else each version that begins so: "535" is the branch, "==535.*"."""
 
     def read(value: Any) -> str:
         expected = ParseError(f"a version range such as {example!r}")
@@ -44,7 +48,7 @@ def versions(example: str) -> Read:
         from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
         clauses = [clause.strip() for clause in value.split(",")]
-        spelt = [clause if clause[:1] in tuple("<>=!~") else f"=={clause}" for clause in clauses]
+        spelt = [clause if clause[:1] in tuple("<>=!~") else f"=={_whole(clause, numbers)}" for clause in clauses]
         try:
             SpecifierSet(",".join(spelt))
         except (InvalidSpecifier, ValueError):
@@ -57,12 +61,19 @@ def versions(example: str) -> Read:
     return read
 
 
+def _whole(bare: str, numbers: int) -> str:
+    """A bare version as what it stands for."""
+    parts = bare.split(".")
+    begins = all(part.isascii() and part.isdigit() for part in parts) and len(parts) < numbers
+    return f"{bare}.*" if begins else bare
+
+
 def capability(value: Any) -> str:
     """A compute capability ("9.0"), or a range of it."""
     if isinstance(value, float):  # 9.0 without quotes means what it says; 12.10 would not, and none has two digits
         value = f"{value}"
     try:
-        return str(versions(">=8.0")(value))
+        return str(versions(">=8.0", 2)(value))
     except ParseError:
         raise ParseError('a compute capability such as "9.0", or a range such as ">=8.0"') from None
 
@@ -77,10 +88,13 @@ def cuda(value: Any) -> str:
 
 
 def size(value: Any) -> int:
-    """An amount of memory, in bytes."""
+    """An amount of memory, in bytes. GB are those of the shops, powers of 1000: no card that is sold with 80 GB, and no
+    machine with 512, shows as many GiB. G alone is GiB, as Slurm and mount have it."""
     if isinstance(value, str) and not value.strip().isdigit():
         try:
-            return parse_size(value.strip() + ("B" if value.strip().endswith("i") else ""))
+            amount = parse_size(value.strip() + ("B" if value.strip().endswith("i") else ""))
+            sold = _SOLD.search(value.strip().lower())
+            return int(amount * (1000 / 1024) ** ("kmgtpe".index(sold.group(1)) + 1)) if sold else amount
         except ParseError:
             pass
     raise ParseError('an amount with its unit, such as "70 GiB"')
@@ -154,15 +168,26 @@ def only(wanted: bool, why: str) -> Read:
 
 
 def texts(example: str) -> Read:
-    """A list of texts; a single one is a list of one."""
+    """A list of texts; a single one is a list of one. `--require` gives it as text, with commas or as TOML has it."""
 
     def read(value: Any) -> list[str]:
-        found = value.split(",") if isinstance(value, str) else value
+        found = _listed(value) if isinstance(value, str) else value
         if isinstance(found, Sequence) and found and all(isinstance(part, str) and part.strip() for part in found):
             return list(dict.fromkeys(part.strip() for part in found))
         raise ParseError(f"a list such as {example}")
 
     return read
+
+
+def _listed(text: str) -> Sequence[Any]:
+    if not text.startswith("["):
+        return text.split(",")
+    from json import loads
+
+    try:
+        return list(loads(text))
+    except (ValueError, RecursionError):
+        return ()
 
 
 def gpu_names(value: Any) -> list[str]:

@@ -62,7 +62,17 @@ def test_each_setting_knows_its_line() -> None:
         ("[gpu]\ncompute_capability = 9.0", "gpu.compute_capability", "==9.0"),
         ('[gpu]\ncompute_capability = ">=8.0"', "gpu.compute_capability", ">=8.0"),
         ('[gpu]\nmemory_free = "70 GiB"', "gpu.memory_free", 70 * GIB),
-        ('[gpu]\nmemory_free = "70GB"', "gpu.memory_free", 70 * GIB),
+        ('[gpu]\nmemory_free = "70G"', "gpu.memory_free", 70 * GIB),
+        ('[gpu]\nmemory_total = "80 GB"', "gpu.memory_total", 80 * 1000**3),  # what a card that is sold so reaches
+        ('[disk]\nworking = "2TB"', "disk.working", 2 * 1000**4),
+        ('[driver]\nversion = "535"', "driver.version", "==535.*"),
+        ('[driver]\nversion = "==535"', "driver.version", "==535"),
+        ('[driver]\nversion = "525.147.05"', "driver.version", "==525.147.05"),
+        ('[torch]\nversion = "2.7"', "torch.version", "==2.7.*"),
+        ('[torch]\nversion = "2.7.1"', "torch.version", "==2.7.1"),
+        ('[torch]\nversion = "2.7.1+cu126"', "torch.version", "==2.7.1+cu126"),
+        ('[torch]\ncuda = "12"', "torch.cuda", "==12.*"),
+        ('[torch]\ncuda = "12.6"', "torch.cuda", "==12.6"),
         ("gpu = { mig = false }", "gpu.mig", False),
         ('[gpu]\nmig_devices = "7"', "gpu.mig_devices", "==7"),
         ('[rules]\nCD115 = "error"', "rules.CD115", {"severity": "error", "required": False}),
@@ -106,7 +116,7 @@ MISTAKES = [
     ),
     (
         '[gpu]\nnames = ["NVIDIA"]',
-        'p.toml:2: gpu.names is [\'NVIDIA\'], expected names of products such as ["H100", "RTX 4090"], not a maker '
+        'p.toml:2: gpu.names is ["NVIDIA"], expected names of products such as ["H100", "RTX 4090"], not a maker '
         "or a brand alone",
     ),
     (
@@ -145,6 +155,11 @@ MISTAKES = [
         'p.toml:2: rules.CD115 is "fatal", expected one of error, warning, info, or '
         '{ severity = "error", required = true }',
     ),
+    (
+        "[rules]\nCD115 = { severity = 'error', requird = true }",
+        'p.toml:2: rules.CD115 is { severity = "error", requird = true }, expected severity and required in it, not '
+        "'requird'",
+    ),
     ("[ignore]\nCD115 = ''", 'p.toml:2: ignore.CD115 is "", expected a reason in quotes, which the report shows'),
     (
         "[rules]\nCD115 = 'error'\n[ignore]\necc-errors = 'old cards'",
@@ -153,14 +168,22 @@ MISTAKES = [
     ("[check]\nfail_on = 'never'", 'p.toml:2: check.fail_on is "never", expected one of error, warning, info'),
     (
         "[check]\nblame = ['tool']",
-        "p.toml:2: check.blame is ['tool'], expected a list of some of environment, machine, allocation",
+        'p.toml:2: check.blame is ["tool"], expected a list of some of environment, machine, allocation',
     ),
     (
         "[verify]\nchecks = ['everything']",
-        "p.toml:2: verify.checks is ['everything'], expected a list of some of versions, allocation, matmul, "
+        'p.toml:2: verify.checks is ["everything"], expected a list of some of versions, allocation, matmul, '
         "bandwidth, memory-bandwidth, peer, nccl, cudnn, compile",
     ),
     ("[gpu]\ncount = \n", "p.toml:2: not TOML: invalid value"),
+    (
+        "[driver]\nversion = >=535",
+        'p.toml:2: not TOML: invalid value; text and ranges stand in quotes, as in version = ">=535"',
+    ),
+    (
+        "[gpu]\nnames = H100",
+        'p.toml:2: not TOML: invalid value; text and ranges stand in quotes, as in version = ">=535"',
+    ),
     ("[gpu]\ncount = 8\n\n[gpu]\n", "p.toml:4: not TOML: cannot declare ('gpu',) twice"),
 ]
 
@@ -178,6 +201,7 @@ def test_a_mistake_is_one_sentence(text: str, sentence: str) -> None:
         ("gpu.count=8", "gpu.count", "==8"),
         ("driver.version=>=535,<600", "driver.version", ">=535,<600"),
         ("gpu.names=H100,A100 80GB", "gpu.names", ["H100", "A100 80GB"]),
+        ('gpu.names=["H100", "A100 80GB"]', "gpu.names", ["H100", "A100 80GB"]),
         ("gpu.memory_free=70GiB", "gpu.memory_free", 70 * GIB),
         ("gpu.mig=false", "gpu.mig", False),
         ("gpu.temperature = 60", "gpu.temperature", 60),
@@ -197,7 +221,10 @@ def test_requirements_are_the_same_keys(text: str, name: str, value: Any) -> Non
     [
         ("gpu.count", "--require takes KEY=VALUE with a key of the policy, such as gpu.count=8, not 'gpu.count'"),
         ("count=8", "--require takes KEY=VALUE with a key of the policy, such as gpu.count=8, not 'count=8'"),
-        ("gpu.count=", "--require takes KEY=VALUE with a key of the policy, such as gpu.count=8, not 'gpu.count='"),
+        ("gpu.count=", "--require takes KEY=VALUE, not 'gpu.count='; a range stands in quotes, as in 'gpu.count=>=4'"),
+        ("gpu.count>=8", "--require takes KEY=VALUE, not 'gpu.count>=8'; did you mean --require 'gpu.count=>=8'?"),
+        ("gpu.count==8", "--require takes KEY=VALUE, not 'gpu.count==8'; did you mean --require 'gpu.count=8'?"),
+        ("gpu.names=[H100]", '--require: gpu.names is "[H100]", expected a list such as ["H100", "H200"]'),
         ("gpus.count=8", "--require: there is no section [gpus]; did you mean [gpu]?"),
         ("gpu.counts=8", "--require: [gpu] has no key 'counts'; did you mean count?"),
         ("gpu.count=x", '--require: gpu.count is "x", expected a number such as 8, or a range such as ">=4"'),
