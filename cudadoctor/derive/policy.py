@@ -11,6 +11,7 @@ from cudadoctor.derive.surroundings import in_container, in_job
 from cudadoctor.model import ALLOCATION, MACHINE, Fact, known, unknown
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.digits import is_digits
 from cudadoctor.parse.versions import satisfies
 from cudadoctor.parse.visible_devices import INDEX, parse_visible_devices, usable
 
@@ -99,10 +100,15 @@ class Judged(NamedTuple):
     value: Any = None
 
 
-def each_gpu(case: Case, key: str, good: Callable[[Any], Optional[bool]]) -> Judged:
+def is_split(case: Case, number: int) -> bool:
+    """Whether programs get parts of this GPU (MIG devices), as far as that is known."""
+    return bool(case.value(f"gpu.{number}.mig_mode")) or str(case.value(_VISIBLE, "")).startswith("MIG-")
+
+
+def each_gpu(case: Case, key: str, good: Callable[[Any], Optional[bool]], divided: bool = False) -> Judged:
     """Whether the fact `gpu.N.<key>` of every GPU that is seen is `good` (None: cannot be told; an absent one is judged
-    as None). A single bad GPU decides; one that is not
-    known leaves the matter open where no other is bad.
+    as None). A single bad GPU decides; one that is not known leaves the matter open where no other is bad. `divided`:
+    a part of a GPU has less of it than the GPU, of which the fact tells.
     """
     here = case.derived(seen)
     if not here.count.is_known:
@@ -115,9 +121,11 @@ def each_gpu(case: Case, key: str, good: Callable[[Any], Optional[bool]]) -> Jud
     for number in here.numbers:
         fact: Fact[Any] = case.fact(f"gpu.{number}.{key}")
         verdict = good(fact.get()) if fact.is_known else good(None) if fact.is_absent else None
+        if divided and verdict and is_split(case, number):
+            verdict = None
         (good_ones if verdict else open_ones if verdict is None else bad_ones).append((number, fact))
     names = tuple(f"gpu.{number}.{key}" for number, _ in (bad_ones or open_ones or good_ones)[:2])
-    if bad_ones and (here.sure or not good_ones):
+    if bad_ones and (here.sure or not (good_ones or open_ones)):
         number, fact = bad_ones[0]
         return Judged(False, "", number, names, fact.value)
     if bad_ones:
@@ -125,7 +133,8 @@ def each_gpu(case: Case, key: str, good: Callable[[Any], Optional[bool]]) -> Jud
         return Judged(None, why, bad_ones[0][0], (*names, _VISIBLE), bad_ones[0][1].value)
     if open_ones:
         number, fact = open_ones[0]
-        return Judged(None, fact.reason or f"GPU {number} does not tell", number, names)
+        why = "MIG splits it, and what its parts have is not told" if fact.is_known and divided else "it does not tell"
+        return Judged(None, fact.reason or f"GPU {number}: {why}", number, names)
     return Judged(True, "", good_ones[0][0], names, good_ones[0][1].value)
 
 
@@ -162,10 +171,10 @@ def smaller(first: Fact[int], second: Fact[int]) -> Fact[int]:
 
 def least(value: Fact[Any], wanted: str) -> Optional[bool]:
     """Whether a limit (absent: unlimited) reaches `wanted`, digits or "unlimited"; None where it is not known."""
+    if value.is_unknown or not (wanted == "unlimited" or is_digits(wanted, 20)):
+        return None
     if value.is_absent:
         return True
-    if value.is_unknown:
-        return None
     return wanted != "unlimited" and int(value.get()) >= int(wanted)
 
 
@@ -177,6 +186,7 @@ __all__ = [
     "givers_blame",
     "gpu_name",
     "in_range",
+    "is_split",
     "least",
     "plainly",
     "seen",

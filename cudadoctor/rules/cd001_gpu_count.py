@@ -21,8 +21,9 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.gpus import LENT_TO_GUESTS
-from cudadoctor.derive.policy import NOT_ASKED, in_range, plainly, seen
+from cudadoctor.derive.policy import NOT_ASKED, in_range, is_split, plainly, seen
 from cudadoctor.derive.surroundings import in_container, in_job
+from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.rules.api import (
     ALLOCATION,
@@ -79,6 +80,13 @@ def judge(case: Case) -> Outcome:
     fine = in_range(count, wanted)
     if fine is None:
         return case.undecided(f"cannot hold {count} GPUs against {wanted}", (_ASKED, *here.facts))
+    split = next((number for number in here.numbers if is_split(case, number)), None)
+    if fine and count > 1 and split is not None and not _asks_for_parts(case) and not in_range(1, wanted):
+        return case.undecided(
+            f"MIG is on for GPU {split}, and a program sees a single MIG device: {plainly(wanted)} GPUs are asked for. "
+            "Where cards with MIG are meant, say gpu.mig = true",
+            (_ASKED, f"gpu.{split}.mig_mode"),
+        )
     if fine:
         return case.passed(f"{_gpus(count)} seen, {plainly(wanted)} asked for", (_ASKED, *here.facts))
     too_few = any(in_range(number, wanted) for number in range(count + 1, _MANY))
@@ -93,6 +101,12 @@ def judge(case: Case) -> Outcome:
     )
 
 
+def _asks_for_parts(case: Case) -> bool:
+    """Whether MIG is what the policy wants, or what the job was given."""
+    by_name = str(case.value(f"env.{_VISIBLE}", "")).startswith("MIG-")
+    return by_name or bool(case.value("policy.gpu.mig")) or case.fact("policy.gpu.mig_devices").is_known
+
+
 def _too_few(case: Case, count: int, wanted: str) -> _Why:
     allocated = case.value("scheduler.gpus_allocated")
     total: int = case.value("gpu.count", len(case.value("smi.gpus", [])))
@@ -103,7 +117,7 @@ def _too_few(case: Case, count: int, wanted: str) -> _Why:
         words = f"{_VISIBLE} leaves {count} of {total}"
         if allocated is None and (in_container(case) or in_job(case)):
             return _given(case, words, LIKELY, facts, wanted)
-        lost = [number for number in range(total) if case.value(f"gpu.{number}.lost")]
+        lost = [number for number in gpu_numbers(case.facts) if case.value(f"gpu.{number}.lost")]
         if not lost:
             fixes = (Remedy("unset-variable", {"name": _VISIBLE}),)
             return _Why(words, ENVIRONMENT, CERTAIN, facts, fixes)

@@ -18,7 +18,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name, in_range, plainly
-from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Rule
+from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -51,4 +51,16 @@ def judge(case: Case) -> Outcome:
         f"{gpu_name(case, judged.worst)} has compute capability {judged.value}, {plainly(wanted)} is asked for",
         facts,
         data={"gpu": judged.worst, "value": judged.value, "wanted": wanted},
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Ask for another kind of card",
+                    "text": "With Slurm: --gres=gpu:TYPE:COUNT or --constraint; in Kubernetes: a node selector on "
+                    "nvidia.com/gpu.product. Where the program runs on this card, widen gpu.compute_capability of the "
+                    "policy.",
+                    "kind": "job",
+                },
+            ),
+        ),
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name
 from cudadoctor.parse.sizes import show_size
-from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Rule
+from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -42,7 +42,7 @@ def judge(case: Case) -> Outcome:
     if not asked.is_known:
         return case.skipped(NOT_ASKED)
     wanted: int = asked.get()
-    judged = each_gpu(case, "memory_total", lambda value: None if value is None else value >= wanted)
+    judged = each_gpu(case, "memory_total", lambda value: None if value is None else value >= wanted, divided=True)
     facts = (_ASKED, *judged.facts)
     if judged.ok is None:
         return case.undecided(f"cannot tell each GPU's memory: {judged.reason}", facts)
@@ -52,4 +52,16 @@ def judge(case: Case) -> Outcome:
         f"{gpu_name(case, judged.worst)} has {show_size(judged.value)}, {show_size(wanted)} is asked for",
         facts,
         data={"gpu": judged.worst, "value": judged.value, "wanted": wanted},
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Ask for a card with more memory",
+                    "text": "With Slurm: --gres=gpu:TYPE:COUNT or --constraint; in Kubernetes: a node selector on "
+                    "nvidia.com/gpu.product. Where this is the card that is meant, gpu.memory_total of the policy asks "
+                    "for too much: each card keeps some of its memory for itself.",
+                    "kind": "job",
+                },
+            ),
+        ),
     )

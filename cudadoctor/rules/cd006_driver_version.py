@@ -60,8 +60,8 @@ def judge(case: Case) -> Outcome:
                 "manual",
                 {
                     "title": "Bring the node's driver to the version that is asked for",
-                    "text": f"The policy asks for {wanted}. Install that branch as on the other nodes and reboot, or "
-                    "take a node that has it.",
+                    "text": f"The policy asks for {plainly(wanted)}. Install such a driver and reboot, or take a node "
+                    "that has one. Where this one does no harm, widen driver.version of the policy.",
                     "kind": "driver",
                     "needs": ["root", "reboot"],
                 },

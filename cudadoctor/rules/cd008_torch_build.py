@@ -20,6 +20,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.policy import NOT_ASKED, in_range, plainly
+from cudadoctor.model.pattern import pattern
 from cudadoctor.rules.api import ENVIRONMENT, ERROR, Case, Fix, Outcome, Remedy, Rule
 
 RULE = Rule(
@@ -33,6 +34,8 @@ RULE = Rule(
     precedence=30,
 )
 
+# A range that one CUDA alone lies in.
+_ONE_CUDA = pattern(r"==(\d+)\.(\d+)\Z")
 _VERSION, _CUDA = "policy.torch.version", "policy.torch.cuda"
 
 
@@ -79,10 +82,12 @@ def judge(case: Case) -> Outcome:
 
 
 def _install(case: Case) -> Fix:
-    """The resolver finds the build of a version; a CUDA that is named as well is the policy's own choice."""
+    """The resolver finds the build of a version, for one CUDA where one alone is named."""
     version, cuda = case.value(_VERSION), case.value(_CUDA)
-    if version is not None and cuda is None:
-        return Remedy("install-torch", {"torch": str(version)})
+    one = _ONE_CUDA.match(str(cuda))
+    if cuda is None or one is not None:
+        variant = {} if one is None else {"variant": f"cu{one.group(1)}{one.group(2)}"}
+        return Remedy("install-torch", {"torch": str(version or ""), **variant})
     wanted = " and ".join(
         text for text in (version and f"torch {plainly(version)}", cuda and f"CUDA {plainly(cuda)}") if text
     )
@@ -90,8 +95,9 @@ def _install(case: Case) -> Fix:
         "manual",
         {
             "title": "Install the torch that is asked for",
-            "text": f"The policy asks for {wanted}. `cudadoctor fix --print --torch VERSION` prints the command for "
-            "this driver and GPU.",
+            "text": f"The policy asks for {wanted}. The builds are named after their CUDA: cu126 is CUDA 12.6. "
+            "`cudadoctor matrix show` lists them, and `cudadoctor fix --print --torch VERSION` prints the command for "
+            "one.",
             "kind": "install",
         },
     )

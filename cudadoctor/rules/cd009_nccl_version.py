@@ -61,8 +61,9 @@ def judge(case: Case) -> Outcome:
                     "manual",
                     {
                         "title": "Install the NCCL that is asked for",
-                        "text": f"The policy asks for NCCL {wanted}: the package {wrong.split('.')[1]} in this "
-                        "environment, on every node of the job.",
+                        "text": f"The policy asks for NCCL {plainly(wanted)}: the package {wrong.split('.')[1]} in this "
+                        "environment, on every node of the job. torch names the version that it was built with; for "
+                        "another, take another torch.",
                         "kind": "install",
                     },
                 ),

@@ -77,7 +77,9 @@ def _registered(state: object) -> Optional[bool]:
 def _by_link(case: Case) -> Optional[Outcome]:
     """What NVML says of the links; None where it says nothing of some GPU."""
     numbers = case.derived(seen).numbers
-    least = min((case.value(f"gpu.{number}.nvlinks_down", 0) for number in numbers), default=0)
+    told = [case.fact(f"gpu.{number}.nvlinks_down") for number in numbers]
+    # One that is not told may be the GPU that has the fewest.
+    least = min((fact.get() for fact in told if fact.is_known), default=0)
     up = each_gpu(case, "nvlinks_up", lambda count: bool(count))
     if up.ok is None:
         return None

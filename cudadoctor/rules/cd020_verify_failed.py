@@ -46,7 +46,7 @@ def judge(case: Case) -> Outcome:
     if not results.is_known:
         why = results.reason or "it was not run"
         return case.undecided(f"`cudadoctor verify` was asked for and proved nothing: {why}", (_ASKED, _RESULTS))
-    found: list[dict[str, Any]] = results.get()
+    found: list[dict[str, Any]] = [{**result, "check": str(result.get("check"))} for result in results.get()]
     names: list[str] = asked.value if asked.is_known and asked.value else [str(result.get("check")) for result in found]
     facts = (_ASKED, _RESULTS) if asked.is_known else (_RESULTS,)
     relevant = [result for result in found if result.get("check") in names]

@@ -22,6 +22,15 @@ CASES = [
         ),
         says="(and 1 more)",
     ),
+    fails(
+        "a folder that does not answer, and was left alone",
+        linux().set(
+            {"examination.timed_out": [{"probe": "folders", "folder": "/net/home/user", "seconds": 2.0}]},
+        ),
+        says="/net/home/user did not answer within 2.0 s: what lies there is unknown",
+        severity="warning",
+        blame="machine",
+    ),
     skips("a pasted report", linux().unknown("examination.timed_out")),
 ]
 
