@@ -28,7 +28,7 @@ def render(view: FleetView) -> str:
 
 def _lines(view: FleetView) -> Iterator[str]:
     report, style = view.report, view.style
-    first = wrap(clean(report.verdict), style.width - 6)
+    first = _wrapped(clean(report.verdict), style.width - 6)
     yield style.paint("ok" if report.word == "OK" else report.word, f"{report.word:<4}") + "  " + first[0]
     for line in first[1:]:
         yield "      " + line

@@ -102,7 +102,6 @@ def test_a_file_that_may_not_be_read_is_one_without_a_verdict(fleet: Fleet, fold
 def test_mistakes_get_a_sentence(
     fleet: Fleet, folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
-    pytest.importorskip("ClusterShell")
     (folder / "EMPTY").mkdir()
     monkeypatch.chdir(folder)
     status, out, err = fleet(*arguments)
@@ -115,7 +114,6 @@ def test_an_empty_folder_where_nodes_are_expected_is_that_all_are_missing(fleet:
 
 
 def test_expected_nodes(fleet: Fleet, folder: Path) -> None:
-    pytest.importorskip("ClusterShell")
     status, out, _ = fleet(str(folder), "--expect", "n[1-3]", "--expect", "m[1-2]", "--format", "bad-nodes")
     assert (status, out) == (1, "m[1-2],n2\n")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,12 @@ from xml.etree import ElementTree
 
 import pytest
 from fleet_nodes import a100, facts_line, fleet_of, node, outcome, report_line
+from render.schema_validator import mistakes
 
 from cudadoctor.fleet.model import FleetReport
 from cudadoctor.render.fleet_view import FORMATS, FleetView, render
 from cudadoctor.render.schema import schema_of
 from cudadoctor.render.style import Style
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
-from schema_validator import mistakes
 
 SHOWN = Path(__file__).parent / "shown"
 WRITE = os.environ.get("CUDADOCTOR_WRITE_EXPECTED") == "1"

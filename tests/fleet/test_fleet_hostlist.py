@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +44,6 @@ EXPANDED = [
 
 @pytest.mark.parametrize("text, names", EXPANDED, ids=[text for text, _ in EXPANDED])
 def test_lists_are_expanded(text: str, names: list[str]) -> None:
-    pytest.importorskip("ClusterShell")
     assert sorted(expand(text)) == names
 
 
@@ -64,7 +64,6 @@ def test_lists_are_expanded(text: str, names: list[str]) -> None:
     ],
 )
 def test_what_is_no_list_is_refused_in_words(text: str, says: str) -> None:
-    pytest.importorskip("ClusterShell")
     with pytest.raises(ParseError) as error:
         expand(text)
     assert says in str(error.value)
@@ -80,8 +79,7 @@ def test_without_the_library_plain_names_can_still_be_read(monkeypatch: pytest.M
 @pytest.mark.once
 @given(st.sets(st.from_regex(r"[a-z]{1,3}[0-9]{1,3}(-[a-z]|\.x)?", fullmatch=True), max_size=40))
 def test_what_was_folded_means_the_same_names(names: set[str]) -> None:
-    nodeset = pytest.importorskip("ClusterShell.NodeSet")
-    assert set(nodeset.NodeSet(fold(names), resolver=nodeset.RESOLVER_NOGROUP)) == names
+    assert set(NodeSet(fold(names), resolver=RESOLVER_NOGROUP)) == names
 
 
 @pytest.mark.parametrize("name", ["", "-o", "a b", "a,b", "a[1]", "$(reboot)", "a\nb", "n" * 300])
