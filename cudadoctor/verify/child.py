@@ -289,13 +289,15 @@ class Gpu:
         return {"value": rate, "unit": "GB/s", "wrong": self.different(target, source), "of": size // 4}
 
     def rate(self, copy, size):
-        """The best of several runs: others may use the machine, too."""
+        """The best of several runs, for some time at least: others may use the machine, too, and clocks and link of
+        an idle card need a moment to rise."""
         torch = self.torch
         copies = self.sizes["copies"]
         copy()
         torch.cuda.synchronize()
-        best = 0.0
-        for _ in range(self.sizes["repeats"]):
+        best, runs, begun = 0.0, 0, time.time()
+        while runs < self.sizes["repeats"] or time.time() - begun < self.sizes["seconds"]:
+            runs += 1
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             begin.record()
             for _ in range(copies):

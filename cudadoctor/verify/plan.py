@@ -19,8 +19,8 @@ CHECKS = (VERSIONS, ALLOCATION, "matmul", "bandwidth", "memory-bandwidth", *OF_A
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
 
-# Bytes, rows of square matrices, numbers of runs. The whole-number products stay exact in their type: 7 * 7 * 1024 is
-# below 2**24, 1024 not above fp16's 2048, 256 not above bf16's 256.
+# Bytes, rows of square matrices, numbers of runs, the least seconds of a measurement. The whole-number products stay
+# exact in their type: 7 * 7 * 1024 is below 2**24, 1024 not above fp16's 2048, 256 not above bf16's 256.
 SIZES: Mapping[str, Any] = {
     "allocation": 256 << 20,
     "matmul-fp32": 1024,
@@ -31,6 +31,7 @@ SIZES: Mapping[str, Any] = {
     "memory": 512 << 20,
     "copies": 4,
     "repeats": 6,
+    "seconds": 0.5,
     "convolution": (8, 16, 64),
     "peer": 32 << 20,
     "nccl": 64 << 20,

@@ -20,12 +20,15 @@ from render.schema_validator import mistakes
 from verify_bench import SMALL, plays, two_a100
 
 from cudadoctor.actions.verify import prove
+from cudadoctor.cli._proving import proof_of as proof_of_machine
 from cudadoctor.matrix import load_matrix
+from cudadoctor.model import Facts, absent, unknown
 from cudadoctor.render.schema import schema_of
 from cudadoctor.render.style import Style
 from cudadoctor.render.verify_json import document
 from cudadoctor.render.verify_text import render
 from cudadoctor.render.verify_view import VerifyView
+from cudadoctor.verify.plan import CHECKS
 from cudadoctor.verify.results import exit_status
 
 Doctor = list[str]
@@ -226,6 +229,21 @@ def test_nothing_proven_is_neither_good_nor_bad(doctor: Doctor, tmp_path: Path) 
         ("peer", "skip"),
         ("nccl", "skip"),
     ]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("fact", "says"),
+    [
+        (absent("PATH (python)"), "there is no Python to prove anything with: name one with --python"),
+        (unknown("the folder cannot be read", "PATH"), "the folder cannot be read"),
+    ],
+)
+def test_without_an_interpreter_nothing_is_proven(fact: Any, says: str) -> None:
+    proof = proof_of_machine(Facts({"python.executable": fact}), load_matrix(), CHECKS, (), 5.0)
+    assert exit_status(proof) == 3
+    text = render(VerifyView(proof, 3))
+    assert first_lines(text) == f"???? nothing could be proven: {says}"
 
 
 def test_one_check_alone_claims_no_more_than_itself(doctor: Doctor) -> None:

@@ -198,10 +198,9 @@ def test_what_goes_wrong_is_the_result_of_one_check(row: Row, monkeypatch: pytes
 # -- hangs, floods and noise ------------------------------------------------------------------------------------------
 
 
-def sleepers() -> set[int]:
-    """The processes that a hanging stand-in starts, as a compiler would be started."""
-    listed = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
-    return {int(line.split()[0]) for line in listed.splitlines() if line.split()[1:] == ["sleep", "600"]}
+def is_running(*command: str) -> bool:
+    listed = subprocess.run(["ps", "-eww", "-o", "args="], capture_output=True, text=True, check=True).stdout
+    return any(line.split() == list(command) for line in listed.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -218,11 +217,12 @@ def sleepers() -> set[int]:
 def test_a_hang_ends_at_the_deadline_and_leaves_nothing(
     scenario: dict[str, Any], name: str, gpu: Optional[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    before = sleepers()
-    proof = prove(monkeypatch, scenario, SHORT, TMPDIR=str(tmp_path))
+    # What a hanging stand-in starts, as it would a compiler; nobody else's sleeps so long.
+    seconds = f"600.{os.getpid()}"
+    proof = prove(monkeypatch, {**scenario, "sleep": seconds}, SHORT, TMPDIR=str(tmp_path))
     found = result(proof, name, gpu)
     assert (found.status, found.how, found.message) == ("fail", "hang", "did not end within 4 s")
-    assert sleepers() <= before
+    assert not is_running("sleep", seconds)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,6 +8,7 @@ Tensors are lists, and the numbers are right. What the machine does wrong stands
     at         {"matmul": "crash", ...}: what happens in a step, on the GPU `on` (its real number; missing: on each)
                crash, hang, error, flip (one wrong value), flood, exit, noise, deaf (Ctrl-C and SIGTERM are ignored)
     says       the text of an error
+    sleep      what a hang has its own child sleep, in seconds ("600")
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def step(name, device="cuda:0"):
         os.kill(os.getpid(), signal.SIGSEGV)
     if what in ("hang", "deaf"):
         # A process of its own, as a compiler would be: it must not be left behind either.
-        subprocess.Popen(["sleep", "600"])
+        subprocess.Popen(["sleep", SCENARIO.get("sleep", "600")])
         if what == "deaf":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
