@@ -98,7 +98,7 @@ def test_an_environment_at_fault_stops_the_job_where_it_is(cluster: Cluster) -> 
     shown = job.wait()
     assert (shown["JobState"], shown["ExitCode"], shown["Restarts"]) == ("FAILED", "1:0", "0")
     text = job.output
-    assert "pre-flight: the environment or the request is at fault" in text
+    assert "pre-flight: your environment or your request is at fault" in text
     assert "pip install" in text
     assert "trained" not in text
 

@@ -128,10 +128,12 @@ def test_a_prolog_with_a_hung_driver_ends_and_the_job_is_held(cluster: Cluster) 
     assert (shown["JobState"], shown["Reason"]) == ("PENDING", "launch_failed_requeued_held")
     assert cluster.drained() == {"n2": HANGS}
 
-    # What the admin mends and the user releases runs.
+    # The node is mended, and taken back: prolog and health check know each other's reasons. The user releases the job.
     wait_for(lambda: cluster.state("n2") == "IDLE+DRAIN", 20, "n2 to be done with the job", cluster.logs)
     cluster.plays("n2", "two_gpus")
-    cluster.run("scontrol", "update", "NodeName=n2", "State=resume")
+    cluster.hang_in("health_check", when_asked(cluster, piece("health_check")))
+    look_around(cluster, "n2")
+    assert cluster.drained() == {}
     cluster.run("scontrol", "release", str(job.id))
     job.start_now()
     job.completes()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Slurm HealthCheckProgram: drains a node whose driver or GPU is at fault, takes it back when it is well.
+# HealthCheckProgram: drains ill nodes, takes them back
 #
 # Lines for slurm.conf (the file on every node, executable, of root):
 #
@@ -40,6 +40,7 @@
 # ---- the same in prolog.sh and health_check.sh -----------------------------------------------------------------
 
 # What Slurm gives these programs to go by is the node's name, and next to no environment.
+set -f
 PATH=${PATH:-/usr/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
 export PATH LC_ALL

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Slurm job pre-flight: checks each node of a job before it trains; a job with bad nodes starts again without them.
+# Checks all nodes of a job before it trains
 #
 # Line for the job script, before the first srun:
 #
@@ -24,7 +24,8 @@
 #     1    the environment or the request is at fault: the report says what you can do. Another node would not help.
 #     2, 3 nobody knows: the doctor failed or could not tell. The job ends, or goes on with CUDADOCTOR_UNPROVEN=train.
 #
-# The folder of the files must be seen by all nodes; it is removed where all is well.
+# The folder of the files must be seen by all nodes; it is removed where all is well. Heterogeneous jobs (het groups)
+# are not looked at.
 #
 # Settings, as variables of the job's environment:
 #
@@ -39,6 +40,7 @@
 #
 #     sbatch --nodes=1 --gres=gpu:1 --wrap 'sh /shared/cudadoctor/job.sh && echo would train'
 
+set -f
 : "${CUDADOCTOR:=cudadoctor}"
 : "${CUDADOCTOR_OPTIONS:=}"
 : "${CUDADOCTOR_FOLDER:=${SLURM_SUBMIT_DIR:-.}}"
@@ -63,7 +65,7 @@ if [ -z "${SLURM_JOB_ID:-}" ] || [ -z "${SLURM_JOB_NODELIST:-}" ]; then
   exit 2
 fi
 if [ "${SLURM_HET_SIZE:-1}" -gt 1 ]; then
-  unproven 2 'a heterogeneous job: this piece knows only its first component, and looks at none'
+  unproven 2 'a heterogeneous job: not looked at'
 fi
 nodes=${SLURM_JOB_NUM_NODES:-${SLURM_NNODES:-1}}
 folder=$CUDADOCTOR_FOLDER/cudadoctor-$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}
@@ -177,7 +179,7 @@ if [ $verdict = 1 ]; then
       break
     fi
   done
-  say 'the environment or the request is at fault, not the machines alone: what you can do stands above'
+  say 'your environment or your request is at fault: what you can do stands above'
   good=$(named good)
   [ -z "$good" ] || say "these nodes would do: $good"
   exit 1

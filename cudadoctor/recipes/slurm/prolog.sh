@@ -1,5 +1,5 @@
 #!/bin/sh
-# Slurm Prolog: looks at a node before a job with GPUs starts on it; drains it and sends the job on where it is ill.
+# Prolog that drains an ill node and sends the job on
 #
 # Line for slurm.conf (the file on every node, executable, of root):
 #
@@ -38,6 +38,7 @@
 # ---- the same in prolog.sh and health_check.sh -----------------------------------------------------------------
 
 # What Slurm gives these programs to go by is the node's name, and next to no environment.
+set -f
 PATH=${PATH:-/usr/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
 export PATH LC_ALL

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Slurm TaskProlog: tells users, in their own job's output, what is wrong with their GPUs, driver or environment.
+# TaskProlog that tells users what is wrong
 #
 # Line for slurm.conf (the file on every node, readable and executable for all):
 #
@@ -27,6 +27,7 @@ X to send to the admins. Nothing is said where nothing is wrong, and the tasks s
 #
 #     SLURM_LOCALID=0 /etc/slurm/cudadoctor/task_prolog.sh
 
+set -f
 # shellcheck source=/dev/null
 [ ! -r /etc/cudadoctor/slurm.sh ] || . /etc/cudadoctor/slurm.sh
 : "${CUDADOCTOR:=cudadoctor}"
