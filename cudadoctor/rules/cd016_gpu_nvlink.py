@@ -47,12 +47,12 @@ _PENDING = ("not-started", "in-progress")
 def judge(case: Case) -> Outcome:
     if not case.value(_ASKED, False):
         return case.skipped(NOT_ASKED)
-    links = case.fact(_LINKS)
-    if links.is_known and links.get():
-        return _by_table(case, links.get())
     here = case.derived(seen)
     if here.count.is_known and here.count.get() == 1:
         return case.passed("a single GPU needs no link", (_ASKED, *here.facts))
+    links = case.fact(_LINKS)
+    if links.is_known and links.get():
+        return _by_table(case, links.get())
     fabric = each_gpu(case, "fabric_state", lambda state: _registered(state))
     facts = (_ASKED, *fabric.facts)
     if fabric.ok is not False:
@@ -78,7 +78,7 @@ def _by_link(case: Case) -> Optional[Outcome]:
     """What NVML says of the links; None where it says nothing of some GPU."""
     numbers = case.derived(seen).numbers
     told = [case.fact(f"gpu.{number}.nvlinks_down") for number in numbers]
-    # One that is not told may be the GPU that has the fewest.
+    # One that is not told is no measure for the others.
     least = min((fact.get() for fact in told if fact.is_known), default=0)
     up = each_gpu(case, "nvlinks_up", lambda count: bool(count))
     if up.ok is None:
@@ -99,12 +99,19 @@ def _by_link(case: Case) -> Optional[Outcome]:
 
 
 def _by_table(case: Case, links: list[dict[str, object]]) -> Outcome:
-    for pair in links:
+    here = case.derived(seen)
+    numbers = set(here.numbers) if here.count.is_known else None
+    meant = [pair for pair in links if numbers is None or {pair.get("first"), pair.get("second")} <= numbers]
+    for pair in meant:
         if not str(pair.get("link")).startswith("NV"):
             first, second = pair.get("first"), pair.get("second")
+            words = f"GPU {first} and GPU {second} are joined by {pair.get('link')}, not by NVLink"
+            if here.count.is_known and not here.sure:
+                why = "it cannot be told whether CUDA_VISIBLE_DEVICES leaves both"
+                return case.undecided(f"{words}, and {why}", (_ASKED, _LINKS, *here.facts))
             return case.failed(
-                f"GPU {first} and GPU {second} are joined by {pair.get('link')}, not by NVLink",
-                (_ASKED, _LINKS),
-                data={"first": first, "second": second, "link": pair.get("link")},
+                words, (_ASKED, _LINKS), data={"first": first, "second": second, "link": pair.get("link")}
             )
+    if not meant:
+        return case.undecided("cannot tell whether NVLink joins the GPUs: the table has none of them", (_ASKED, _LINKS))
     return case.passed("NVLink joins all GPUs, as asked for", (_ASKED, _LINKS))

@@ -7,9 +7,12 @@ from cudadoctor.testing import GONE, container, fails, linux, node, passes, skip
 RULE = "CD001"
 
 EIGHT = {"gpu.count": "==8"}
+MIG = {"mode": True, "devices": 7}
 VISIBLE = "env.CUDA_VISIBLE_DEVICES"
 # A card of the node that the driver could not start: the bus has eight, NVML seven.
 SEVEN = node(7).display_card("2330", "nvidia")
+
+SPLIT = node(2).set({f"gpu.{number}.mig_{key}": value for number in (0, 1) for key, value in MIG.items()})
 
 CASES = [
     skips("nobody asks", node(8)),
@@ -70,6 +73,10 @@ CASES = [
     fails("a lost card does not count", node(8).set({"gpu.3.lost": True}).asks(EIGHT), says="7 GPUs", blame="machine"),
     fails("too many", node(8).asks({"gpu.count": "==4"}), says="8 GPUs are seen, 4 asked for", blame="environment"),
     fails("no GPU at all", linux().no_gpu().asks({"gpu.count": ">=1"}), says="no GPU is seen, >=1 asked for"),
+    passes("cards with MIG, as asked for", SPLIT.asks({"gpu.count": "==2", "gpu.mig": True}), says="2 GPUs"),
+    passes("one MIG device will do", SPLIT.asks({"gpu.count": ">=1"})),
+    passes("parts that the job was given", SPLIT.set({VISIBLE: "MIG-4b1c,MIG-5d2e"}).asks({"gpu.count": "==2"})),
+    unknown_when("MIG is on, and nobody asks for it", SPLIT.asks({"gpu.count": "==2"}), says="a single MIG device"),
     unknown_when("the driver does not answer", linux().hangs().asks(EIGHT), says="does not answer"),
     unknown_when(
         "nobody counted them",

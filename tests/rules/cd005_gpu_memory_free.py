@@ -20,5 +20,10 @@ CASES = [
     ),
     fails("held by nobody that is seen", node(8).set({"gpu.0.memory_free": GIB}).asks(ASKED), says="has 1.0 GiB"),
     passes("a GPU that this job does not see", node(8).set(HELD).set({"env.CUDA_VISIBLE_DEVICES": "0"}).asks(ASKED)),
+    unknown_when(
+        "a part of a card has a part of its memory",
+        node(1).set({"gpu.0.mig_mode": True, "gpu.0.mig_devices": 7}).asks(ASKED),
+        says="MIG splits it",
+    ),
     unknown_when("it cannot be read", node(2).unknown("gpu.1.memory_free").asks(ASKED)),
 ]

@@ -18,6 +18,15 @@ def links(up: int, down: int) -> dict[str, int]:
     return {f"gpu.{number}.nvlinks_{way}": count for number in (0, 1) for way, count in (("up", up), ("down", down))}
 
 
+# A table of four cards: 0 and 1, 2 and 3 have a bridge.
+PAIRS = {
+    "smi.links": [
+        {"first": first, "second": second, "link": "NV12" if second == first + 1 and first != 1 else "SYS"}
+        for first in range(4)
+        for second in range(first + 1, 4)
+    ]
+}
+UNUSED = {f"gpu.{number}.nvlinks_down": 6 for number in range(8)}
 UNTOLD = [f"gpu.{number}.nvlinks_{way}" for number in range(8) for way in ("up", "down")]
 
 CASES = [
@@ -25,6 +34,20 @@ CASES = [
     passes("behind NVSwitches", node(8).asks(ASKED)),
     passes("a topology table", TWO.set(joined("NV12")).asks(ASKED)),
     passes("one GPU needs no link", linux().asks(ASKED)),
+    passes(
+        "bridges join pairs, and the job sees one pair",
+        node(4).set(PAIRS).set({"env.CUDA_VISIBLE_DEVICES": "2,3"}).asks(ASKED),
+    ),
+    fails("bridges join pairs, and the job sees both", node(4).set(PAIRS).asks(ASKED), says="GPU 0 and GPU 2"),
+    unknown_when(
+        "it may be one pair that is seen",
+        node(4).set(PAIRS).set({"env.CUDA_VISIBLE_DEVICES": "GPU-2c3d,GPU-4e5f"}).asks(ASKED),
+    ),
+    passes("one of them is seen", TWO.set(joined("PHB")).set({"env.CUDA_VISIBLE_DEVICES": "0"}).asks(ASKED)),
+    passes(
+        "one card does not tell its links, and the fabric does",
+        node(8).set(UNUSED).unknown("gpu.5.nvlinks_down").asks(ASKED),
+    ),
     fails("PCIe alone", TWO.set(joined("PHB")).asks(ASKED), says="GPU 0 and GPU 1 are joined by PHB"),
     fails(
         "a card that the fabric has not taken in",
