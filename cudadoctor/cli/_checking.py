@@ -50,6 +50,8 @@ def check(
         if explain_policy:
             _policy.explained(held, form, output, color)
             return 0
+        if select:  # what this run was told to ask for is judged in any case
+            select = (*select, *held.judging((*policy, "--require")))
         fail_on, unknown_ok = held.value("check.fail_on"), held.value("check.unknown_ok", False)
         retry_code, blame = held.value("check.retry_code"), tuple(held.value("check.blame", ()))
         timeout = held.value("check.timeout")

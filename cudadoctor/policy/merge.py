@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from cudadoctor.model import Fact, known
@@ -46,6 +46,18 @@ class Policy(NamedTuple):
     def required(self) -> tuple[str, ...]:
         """Rules that have to be decided."""
         return tuple(rule for rule, value in self._under(RULES).items() if value["required"])
+
+    def judging(self, sources: Collection[str]) -> tuple[str, ...]:
+        """The rules that judge what these of its `sources` ask for, and those that they want decided."""
+        found = {}
+        for name, held in self.held.items():
+            section, _, key = name.partition(".")
+            if held.entry.source.rpartition(":")[0] in sources or held.entry.source in sources:
+                if section == RULES and held.entry.value["required"]:
+                    found[key] = None
+                elif name in SETTINGS and SETTINGS[name].rule is not None:
+                    found[str(SETTINGS[name].rule)] = None
+        return tuple(found)
 
     @property
     def ignored(self) -> dict[str, str]:

@@ -189,3 +189,22 @@ def test_a_policy_through_a_pipe(run: Run) -> None:
     finally:
         os.close(reader)
     assert result.exit == 0 and f"/dev/fd/{reader}:2" in result.out
+
+
+def test_what_this_run_asks_for_is_judged_whatever_is_selected(
+    run: Run, written: Written, facts_file: Callable[[Machine], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seven = facts_file(node(7))
+    job = written("job.toml", "[gpu]\ncount = 8\n[rules]\nCD115 = { required = true }")
+    for words in (("--require", "gpu.count=8"), ("--policy", job)):
+        result = run("check", "--facts", seven, "--select", "CD303", *words)
+        assert result.exit == 1 and "8 asked for" in result.out
+    shown = json.loads(run("check", "--facts", seven, "--select", "CD303", "--policy", job, "--format", "json").out)
+    assert [row["rule"] for row in shown["outcomes"]] == ["CD001", "CD115", "CD303"]
+
+
+def test_what_the_site_asks_for_is_left_out_by_a_selection(
+    run: Run, written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDADOCTOR_POLICY", written("site-policy.toml", "[disk]\ntemporary = '4 EiB'"))
+    assert run("check", "--select", "CD012").exit == 0
