@@ -22,12 +22,13 @@ What the numbers mean
       --fail-on warning), and fails far below. 75 to 90 % is usual. A virtual machine, another NUMA node or a busy GPU
       costs some of it without any fault: measure on an idle machine.
     - Where no figure is known, as for a MIG device, the rate is shown and not judged.
-    - A wrong value is a fault of the hardware or of a library, and never of your program: take the GPU out of use.
+    - A wrong value is a fault of the hardware or of a library, and not of your program:
+      trust nothing that this GPU computes until it is found.
     - A crash alone convicts nobody; what check finds on the same machine is named beside it.
 
 What it costs
-    Half a minute for each GPU, a gigabyte of its memory at most. It writes nothing but a temporary folder, which it
-    removes. --timeout bounds each process: when it is over, the whole group of processes is killed.
+    The time to load torch once for each GPU and some seconds of work; about a gigabyte of the GPU's memory, less where
+    less is free. It writes nothing but a temporary folder, which it removes. --timeout bounds each process: when it is over, the whole group of processes is killed.
 
 References
     https://docs.pytorch.org/docs/stable/notes/cuda.html
