@@ -28,7 +28,8 @@ What the numbers mean
 
 What it costs
     The time to load torch once for each GPU and some seconds of work; about a gigabyte of the GPU's memory, less where
-    less is free. It writes nothing but a temporary folder, which it removes. --timeout bounds each process: when it is over, the whole group of processes is killed.
+    less is free. It writes nothing but a temporary folder, which it removes. --timeout bounds each process: when it is
+    over, the whole group of processes is killed.
 
 References
     https://docs.pytorch.org/docs/stable/notes/cuda.html
