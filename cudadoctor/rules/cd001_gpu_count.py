@@ -132,7 +132,7 @@ def _too_few(case: Case, count: int, wanted: str) -> _Why:
     if more_on_bus:
         words = f"the PCI bus has {len(on_bus)}, and the driver shows {total}"
         return _Why(words, MACHINE, CERTAIN, ("pci.gpus",), (_look_at_the_card(),))
-    return _Why("the machine has no more", MACHINE, CERTAIN if bus.is_known else LIKELY, ())
+    return _Why("the machine has no more", MACHINE, CERTAIN if bus.is_known else LIKELY, (), (_take_another(),))
 
 
 def _too_many(case: Case) -> _Why:
@@ -146,6 +146,18 @@ def _given(case: Case, words: str, certainty: str, facts: tuple[str, ...], wante
     in_a_job = case.value("scheduler.kind") is not None
     fix = Remedy("request-gpu", {"count": least}) if in_a_job else Remedy("run-container-with-gpu")
     return _Why(words, ALLOCATION, certainty, facts, (fix,))
+
+
+def _take_another() -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Take a machine with as many GPUs",
+            "text": "Or ask for fewer: gpu.count of the policy. Where this machine should have more, see whether the "
+            "bus shows them: lspci -d 10de:",
+            "kind": "job",
+        },
+    )
 
 
 def _look_at_the_card() -> Remedy:

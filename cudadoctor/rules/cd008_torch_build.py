@@ -95,9 +95,8 @@ def _install(case: Case) -> Fix:
         "manual",
         {
             "title": "Install the torch that is asked for",
-            "text": f"The policy asks for {wanted}. The builds are named after their CUDA: cu126 is CUDA 12.6. "
-            "`cudadoctor matrix show` lists them, and `cudadoctor fix --print --torch VERSION` prints the command for "
-            "one.",
+            "text": f"The policy asks for {wanted}. `cudadoctor matrix query --cuda VERSION` tells which "
+            "releases of torch are built with a CUDA.",
             "kind": "install",
         },
     )

@@ -61,9 +61,9 @@ def judge(case: Case) -> Outcome:
                     "manual",
                     {
                         "title": "Install the NCCL that is asked for",
-                        "text": f"The policy asks for NCCL {plainly(wanted)}: the package {wrong.split('.')[1]} in this "
-                        "environment, on every node of the job. torch names the version that it was built with; for "
-                        "another, take another torch.",
+                        "text": f"The policy asks for NCCL {plainly(wanted)}: the package {wrong.split('.')[1]} in "
+                        "this environment, on every node of the job. Each wheel of torch asks for one version of it; "
+                        "another torch may bring the right one.",
                         "kind": "install",
                     },
                 ),

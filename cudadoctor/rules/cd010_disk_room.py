@@ -40,6 +40,13 @@ _PLACES = (
     ("policy.disk.cache", "disk.cache_free", "where pip keeps downloads", ENVIRONMENT),
 )
 
+_HELP = {
+    "disk.working_free": "df -h . shows the disk. Delete what is not needed, or start the job in another folder.",
+    "disk.temporary_free": "Delete what is left over there, or have TMPDIR name a folder on a larger disk.",
+    "disk.environment_free": "Take out packages that are not needed, or make the environment on a larger disk.",
+    "disk.cache_free": "python -m pip cache purge empties it; PIP_CACHE_DIR names another folder.",
+}
+
 
 def judge(case: Case) -> Outcome:
     asked = [place for place in _PLACES if case.fact(place[0]).is_known]
@@ -60,8 +67,7 @@ def judge(case: Case) -> Outcome:
                         "manual",
                         {
                             "title": "Make room, or use another disk",
-                            "text": f"{show_size(wanted - free.get())} more is needed {words}. df -h shows the disks; "
-                            "TMPDIR says where temporary files go.",
+                            "text": f"{show_size(wanted - free.get())} more is needed {words}. {_HELP[fact]}",
                             "kind": "setting",
                         },
                     ),

@@ -63,8 +63,26 @@ def judge(case: Case) -> Outcome:
         (_ASKED, name, *((_SIZE,) if size is not None and name != _SIZE else ())),
         blame=ALLOCATION if in_container(case) and too_small else MACHINE,
         data={"value": fact.get(), "wanted": wanted},
-        fixes=(Remedy("enlarge-shm", {"size": wanted}),) if too_small else (_clear(),),
+        fixes=(_enlarge(case, wanted),) if too_small else (_clear(),),
     )
+
+
+def _enlarge(case: Case, wanted: int) -> Remedy:
+    """What is used there now stays used; and no more than the memory fits in."""
+    size, free = case.value(_SIZE, 0), case.value(_FREE)
+    needed = wanted + (size - free if free is not None and size > free else 0)
+    memory = case.value("memory.total")
+    if memory and needed > memory:
+        return Remedy(
+            "manual",
+            {
+                "title": "Take a machine with more memory",
+                "text": f"/dev/shm is memory, of which this machine has {show_size(memory)}. Or ask for less: disk.shm "
+                "of the policy.",
+                "kind": "job",
+            },
+        )
+    return Remedy("enlarge-shm", {"size": needed})
 
 
 def _clear() -> Remedy:

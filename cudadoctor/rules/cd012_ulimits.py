@@ -60,23 +60,29 @@ def judge(case: Case) -> Outcome:
                 # A script raises its own soft limit; locked memory is what the service or the engine was given.
                 blame=ENVIRONMENT if fact == "limits.nofile" else _blame(case),
                 data={"value": limit.get(), "wanted": wanted},
-                fixes=(
-                    Remedy(
-                        "manual",
-                        {
-                            "title": f"Raise the limit on {words}",
-                            "text": f"In the job's script: {command} NUMBER, up to the hard limit. Beyond that "
-                            "the service that starts the job has to be given more: Slurm's slurmd, the "
-                            "container's engine (--ulimit), or /etc/security/limits.conf.",
-                            "kind": "setting",
-                        },
-                    ),
-                ),
+                fixes=(_raise(case, fact, words, f"{command} {_for_ulimit(fact, wanted)}"),),
             )
     if unread is not None:
         name, fact, words, reason = unread
         return case.undecided(f"cannot tell the limit on {words}: {reason}", (name, fact))
     return case.passed("the limits are what is asked for", tuple(fact for _, fact, _, _ in asked))
+
+
+def _raise(case: Case, fact: str, words: str, command: str) -> Remedy:
+    option = f"--ulimit {fact.partition('.')[2]}="
+    giver = (
+        f"the container has to be started with more: docker run {option}..."
+        if case.fact("system.container").is_known
+        else "for a job it is the scheduler's service on the node that needs more (Slurm: LimitNOFILE or LimitMEMLOCK "
+        "in slurmd's unit), for a login /etc/security/limits.conf"
+    )
+    text = f"Before the program starts, in the same shell: {command}. Where that is refused, {giver}."
+    return Remedy("manual", {"title": f"Raise the limit on {words}", "text": text, "kind": "setting"})
+
+
+def _for_ulimit(fact: str, wanted: str) -> str:
+    """A limit as the shell's ulimit takes it: locked memory in KiB."""
+    return str(-(-int(wanted) // 1024)) if fact == "limits.memlock" and wanted != "unlimited" else wanted
 
 
 def _blame(case: Case) -> str:

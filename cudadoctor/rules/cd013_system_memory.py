@@ -20,8 +20,9 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.policy import NOT_ASKED, givers_blame
+from cudadoctor.model import Fact
 from cudadoctor.parse.sizes import show_size
-from cudadoctor.rules.api import ALLOCATION, ERROR, MACHINE, Case, Outcome, Rule
+from cudadoctor.rules.api import ALLOCATION, ERROR, MACHINE, Case, Outcome, Remedy, Rule
 
 RULE = Rule(
     id="CD013",
@@ -48,13 +49,13 @@ def judge(case: Case) -> Outcome:
         wanted: int = case.value(name)
         if limit.is_known and limit.get() < wanted:
             words = f"the job may use {show_size(limit.get())} of memory"
-            return _failed(case, words, (name, _LIMIT), limit.get(), wanted, givers_blame(case))
+            return _failed(case, words, (name, _LIMIT), limit.get(), wanted, givers_blame(case), _ASK)
         if name == _TOTAL and total.is_known and total.get() < wanted:
             words = f"the machine has {show_size(total.get())} of memory"
-            return _failed(case, words, (name, _MACHINE), total.get(), wanted, MACHINE)
+            return _failed(case, words, (name, _MACHINE), total.get(), wanted, MACHINE, _LARGER)
         if name == _AVAILABLE and free.is_known and free.get() < wanted:
             words = f"{show_size(free.get())} of memory is free"
-            return _failed(case, words, (name, _FREE), free.get(), wanted, MACHINE)
+            return _failed(case, words, (name, _FREE), free.get(), wanted, MACHINE, _freeing(total, wanted))
     for name, fact, fact_name in ((_TOTAL, total, _MACHINE), (_AVAILABLE, free, _FREE)):
         if name in asked and not fact.is_known:
             return case.undecided(f"cannot tell the memory: {fact.reason or 'it is not told'}", (name, fact_name))
@@ -63,7 +64,30 @@ def judge(case: Case) -> Outcome:
     return case.passed("there is the memory that is asked for", (*asked, _MACHINE if _TOTAL in asked else _FREE))
 
 
-def _failed(case: Case, words: str, facts: tuple[str, ...], value: int, wanted: int, blame: str) -> Outcome:
+_ASK = (
+    "Ask for more memory",
+    "With Slurm: --mem; in Kubernetes: resources.limits.memory; with docker run: --memory.",
+)
+_LARGER = ("Take a machine with more memory", "Or ask for less: [system] of the policy.")
+_FREE_IT = (
+    "Free the machine's memory",
+    "ps aux --sort -rss shows who holds it. End what is left over, or take another machine.",
+)
+
+
+def _freeing(total: Fact[int], wanted: int) -> tuple[str, str]:
+    """Nobody frees more than there is."""
+    return _LARGER if total.is_known and total.get() < wanted else _FREE_IT
+
+
+def _failed(
+    case: Case, words: str, facts: tuple[str, ...], value: int, wanted: int, blame: str, help: tuple[str, str]
+) -> Outcome:
+    title, text = help
     return case.failed(
-        f"{words}, {show_size(wanted)} is asked for", facts, blame=blame, data={"value": value, "wanted": wanted}
+        f"{words}, {show_size(wanted)} is asked for",
+        facts,
+        blame=blame,
+        data={"value": value, "wanted": wanted},
+        fixes=(Remedy("manual", {"title": title, "text": text}),),
     )

@@ -18,7 +18,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name
-from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Rule
+from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -51,4 +51,15 @@ def judge(case: Case) -> Outcome:
         f"{gpu_name(case, judged.worst)} is at {judged.value} degrees C, {most} at most is asked for",
         facts,
         data={"gpu": judged.worst, "value": judged.value, "wanted": most},
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Let the GPU cool down, or see to its cooling",
+                    "text": f"nvidia-smi -i {judged.worst} -q -d TEMPERATURE,UTILIZATION tells whether something still "
+                    "runs on it. Where nothing does and it stays hot, have the cooling looked at; take another node "
+                    "meanwhile.",
+                },
+            ),
+        ),
     )

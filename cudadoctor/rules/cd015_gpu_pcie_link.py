@@ -19,7 +19,7 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.policy import NOT_ASKED, Judged, each_gpu, gpu_name
-from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Rule
+from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -59,6 +59,17 @@ def judge(case: Case) -> Outcome:
                 f"{gpu_name(case, one.worst)} has {one.value} {words}, {case.value(name)} is asked for",
                 (name, *one.facts),
                 data={"gpu": one.worst, "value": one.value, "wanted": case.value(name)},
+                fixes=(
+                    Remedy(
+                        "manual",
+                        {
+                            "title": "Find out what holds the PCIe link down",
+                            "text": f"nvidia-smi -i {one.worst} -q shows the link as it is, and what card and host "
+                            "can do (GPU Link Info). What both can do and do not: reseat the card, and look at riser, "
+                            "slot and firmware settings. What they cannot do is a matter of the policy.",
+                        },
+                    ),
+                ),
             )
     for name, _, one in judged:
         if one.ok is None:

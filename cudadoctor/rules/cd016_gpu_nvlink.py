@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name, seen
-from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Rule
+from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -66,6 +66,7 @@ def judge(case: Case) -> Outcome:
             f"{gpu_name(case, fabric.worst)} is not registered with the NVLink fabric ({fabric.value})",
             facts,
             data={"gpu": fabric.worst, "value": fabric.value},
+            fixes=(_look("systemctl status nvidia-fabricmanager and its log tell why it does not register the GPU."),),
         )
     return case.undecided("cannot tell whether NVLink joins the GPUs: nothing that was read shows it", facts)
 
@@ -86,7 +87,10 @@ def _by_link(case: Case) -> Optional[Outcome]:
     if not up.ok:
         what = "no NVLink" if up.value is None else "no NVLink that is up"
         return case.failed(
-            f"{gpu_name(case, up.worst)} has {what}", (_ASKED, *up.facts), data={"gpu": up.worst, "up": up.value or 0}
+            f"{gpu_name(case, up.worst)} has {what}",
+            (_ASKED, *up.facts),
+            data={"gpu": up.worst, "up": up.value or 0},
+            fixes=(_look(_STATUS),),
         )
     down = each_gpu(case, "nvlinks_down", lambda count: None if count is None else count <= least)
     if down.ok is False:
@@ -94,6 +98,7 @@ def _by_link(case: Case) -> Optional[Outcome]:
             f"{gpu_name(case, down.worst)} has {down.value} of its NVLinks down, other GPUs have {least}",
             (_ASKED, *down.facts),
             data={"gpu": down.worst, "down": down.value},
+            fixes=(_look(_STATUS),),
         )
     return case.passed("each GPU's NVLinks are up", (_ASKED, *up.facts)) if down.ok else None
 
@@ -110,8 +115,19 @@ def _by_table(case: Case, links: list[dict[str, object]]) -> Outcome:
                 why = "it cannot be told whether CUDA_VISIBLE_DEVICES leaves both"
                 return case.undecided(f"{words}, and {why}", (_ASKED, _LINKS, *here.facts))
             return case.failed(
-                words, (_ASKED, _LINKS), data={"first": first, "second": second, "link": pair.get("link")}
+                words,
+                (_ASKED, _LINKS),
+                data={"first": first, "second": second, "link": pair.get("link")},
+                fixes=(_look("nvidia-smi topo -m shows how each pair is joined."),),
             )
     if not meant:
         return case.undecided("cannot tell whether NVLink joins the GPUs: the table has none of them", (_ASKED, _LINKS))
     return case.passed("NVLink joins all GPUs, as asked for", (_ASKED, _LINKS))
+
+
+_STATUS = "nvidia-smi nvlink -s shows each link of each GPU, and the kernel log their errors."
+
+
+def _look(first: str) -> Remedy:
+    text = f"{first} Take another node meanwhile. GPUs that were built without NVLink are a matter of the policy."
+    return Remedy("manual", {"title": "Find out why NVLink is not up", "text": text})

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name, in_range, plainly
-from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Rule
+from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -54,6 +54,7 @@ def judge(case: Case) -> Outcome:
                 f"MIG is {is_on} on {gpu_name(case, mode.worst)}, and asked to be {wanted}",
                 (_MODE, *mode.facts),
                 data={"gpu": mode.worst, "wanted": wanted_mode},
+                fixes=(_switch(mode.worst, wanted_mode),),
             )
     if _DEVICES in asked:
         count = str(case.value(_DEVICES))
@@ -67,8 +68,33 @@ def judge(case: Case) -> Outcome:
                 f"{gpu_name(case, devices.worst)} has {devices.value or 0} MIG devices, {plainly(count)} asked for",
                 (_DEVICES, *devices.facts),
                 data={"gpu": devices.worst, "value": devices.value or 0, "wanted": count},
+                fixes=(
+                    Remedy(
+                        "manual",
+                        {
+                            "title": "Make the MIG devices that are asked for",
+                            "text": f"With nothing running on the GPU: nvidia-smi mig -i {devices.worst} -lgip lists "
+                            f"the profiles, nvidia-smi mig -i {devices.worst} -cgi PROFILE,PROFILE,... -C makes "
+                            "devices. A job takes another node meanwhile.",
+                            "needs": ["root"],
+                        },
+                    ),
+                ),
             )
     return case.passed("MIG is set up as asked for", tuple(asked))
+
+
+def _switch(gpu: Optional[int], on: bool) -> Remedy:
+    can = " A card that has no MIG is the wrong card." if on else ""
+    return Remedy(
+        "manual",
+        {
+            "title": f"Switch MIG {'on' if on else 'off'}",
+            "text": f"With nothing running on the GPU: nvidia-smi -i {gpu} -mig {int(on)}. Where it stays pending, "
+            f"reboot. A job takes another node meanwhile.{can}",
+            "needs": ["root"],
+        },
+    )
 
 
 def _fits(value: Optional[int], wanted: str) -> Optional[bool]:

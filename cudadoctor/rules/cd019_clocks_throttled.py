@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name
-from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Rule
+from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -43,6 +43,11 @@ _REASONS = {
     "hw_thermal_slowdown": "heat",
     "hw_power_brake_slowdown": "the power brake",
 }
+_HELP = {
+    "the hardware": "Look at cooling and power supply.",
+    "heat": "See to the cooling: fans, dust, the air that comes in.",
+    "the power brake": "Power supply or chassis ask for it: have them looked at.",
+}
 
 
 def judge(case: Case) -> Outcome:
@@ -61,6 +66,16 @@ def judge(case: Case) -> Outcome:
         f"{gpu_name(case, judged.worst)} is slowed down by {what}",
         facts,
         data={"gpu": judged.worst, "reasons": active},
+        fixes=(
+            Remedy(
+                "manual",
+                {
+                    "title": "Find out what slows the GPU down",
+                    "text": f"nvidia-smi -i {judged.worst} -q -d PERFORMANCE,TEMPERATURE,POWER shows it. {_HELP[what]} "
+                    "Take another node meanwhile.",
+                },
+            ),
+        ),
     )
 
 

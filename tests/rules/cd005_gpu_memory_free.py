@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.testing import GIB, fails, node, passes, skips, unknown_when
+from cudadoctor.testing import GIB, fails, linux, node, passes, skips, unknown_when
 
 RULE = "CD005"
 
@@ -24,6 +24,13 @@ CASES = [
         "a part of a card has a part of its memory",
         node(1).set({"gpu.0.mig_mode": True, "gpu.0.mig_devices": 7}).asks(ASKED),
         says="MIG splits it",
+    ),
+    # Nobody can free what a card does not have: the job is on the wrong card, and no node is drained for it.
+    fails(
+        "a card that never has as much",
+        linux().asks(ASKED),
+        says="has 24.0 GiB in all, 70.0 GiB free is asked for",
+        blame="allocation",
     ),
     unknown_when("it cannot be read", node(2).unknown("gpu.1.memory_free").asks(ASKED)),
 ]

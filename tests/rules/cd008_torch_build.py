@@ -29,6 +29,7 @@ CASES = [
         "another CUDA",
         linux().torch("2.7.1+cu118").asks(CUDA),
         says="the CUDA of this torch is 11.8, 12.6 is asked for",
+        fix="install-torch",
     ),
     fails("no CUDA", linux().torch("2.7.1+cpu").asks(CUDA), says="torch 2.7.1+cpu is built without CUDA"),
     fails(
