@@ -60,7 +60,7 @@ def judge(case: Case) -> Outcome:
                 # A script raises its own soft limit; locked memory is what the service or the engine was given.
                 blame=ENVIRONMENT if fact == "limits.nofile" else _blame(case),
                 data={"value": limit.get(), "wanted": wanted},
-                fixes=(_raise(case, fact, words, f"{command} {_for_ulimit(fact, wanted)}"),),
+                fixes=(_raise(case, fact, words, wanted, f"{command} {_for_ulimit(fact, wanted)}"),),
             )
     if unread is not None:
         name, fact, words, reason = unread
@@ -68,13 +68,14 @@ def judge(case: Case) -> Outcome:
     return case.passed("the limits are what is asked for", tuple(fact for _, fact, _, _ in asked))
 
 
-def _raise(case: Case, fact: str, words: str, command: str) -> Remedy:
-    option = f"--ulimit {fact.partition('.')[2]}="
+def _raise(case: Case, fact: str, words: str, wanted: str, command: str) -> Remedy:
+    name = fact.partition(".")[2]
     giver = (
-        f"the container has to be started with more: docker run {option}..."
+        f"start the container with it: docker run --ulimit {name}={-1 if wanted == 'unlimited' else wanted}; in "
+        "Kubernetes, the service of the container engine on the node needs it"
         if case.fact("system.container").is_known
-        else "for a job it is the scheduler's service on the node that needs more (Slurm: LimitNOFILE or LimitMEMLOCK "
-        "in slurmd's unit), for a login /etc/security/limits.conf"
+        else f"for a job, the scheduler's service on the node needs it (Slurm: Limit{name.upper()}= in slurmd's unit), "
+        "for a login /etc/security/limits.conf"
     )
     text = f"Before the program starts, in the same shell: {command}. Where that is refused, {giver}."
     return Remedy("manual", {"title": f"Raise the limit on {words}", "text": text, "kind": "setting"})
