@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,6 @@ from cudadoctor.model.record import NamedTuple
 if TYPE_CHECKING:
     from cudadoctor.cli._pasted import Pasted
     from cudadoctor.matrix import Matrix
-    from cudadoctor.probes.examine import Examination
     from cudadoctor.system import RecordingSystem, System
 
 # A facts document of one machine is some hundred kilobytes; more than this is something else.
@@ -94,9 +91,7 @@ def begin_reading(machine: Machine, record: Optional[str] = None) -> Reading:
         for option, value in (*others, ("--record", record)):
             if value is not None:
                 raise InputError(f"--from judges the machine of a text, and {option} is about another one: use either")
-        told = pasted_machine(
-            (*machine.from_files, *machine.log), read=lambda path: texts.get(path) or read_bytes(path)
-        )
+        told = pasted_machine((*machine.from_files, *machine.log), read=lambda path: read_bytes(path, asked_until))
         reading = Reading(lambda: told.facts, pasted=told)
     elif machine.facts_file is not None:
         for option, value in (("--replay", machine.replay), ("--python", machine.python), ("--record", record)):
@@ -158,7 +153,9 @@ def _begin_examination(machine: Machine, record: Optional[str], asked_until: Opt
 
             check_target(record)
             system = recording = RecordingSystem(system)
-        questions = {_DATA: _owner_of_data, _WORDS: _words_of_program} if machine.is_live else {}
+        questions: Mapping[str, Callable[[System], Any]] = {}
+        if machine.is_live:
+            from cudadoctor.cli._in_time import QUESTIONS as questions
         examination = begin(system, beside=questions)
     except ParseError as error:
         raise InputError(str(error)) from None
@@ -175,89 +172,12 @@ def _begin_examination(machine: Machine, record: Optional[str], asked_until: Opt
     reading = Reading(facts, examination.close, examination.advance)
     if not machine.is_live:
         return reading
+    from cudadoctor.cli._in_time import matrix_in_time, program_in_time
+
     until = time.monotonic() + system.remaining()
     return reading._replace(
-        matrix=lambda: _matrix_in_time(examination, until), program=lambda: _program_in_time(examination), until=until
+        matrix=lambda: matrix_in_time(examination, until), program=lambda: program_in_time(examination), until=until
     )
-
-
-# Questions that an examination answers beside its own.
-_DATA, _WORDS = "the user's data", "PATH"
-
-# So long a file is waited for that is there, or was a moment ago, and so long the writing of one at the end of the run.
-_FILE_SECONDS = 0.5
-
-
-def _owner_of_data(system: System) -> list[Any]:
-    """Whether the user has data of their own: the owner of its list, and why not where nobody knows."""
-    from cudadoctor.parse.data_folder import INDEX, UPDATE_FOLDER, data_folder
-    from cudadoctor.system.home import home
-
-    folder = data_folder(os.environ, sys.platform, home(), os.path)
-    found = system.status(os.path.join(folder or os.sep, UPDATE_FOLDER, INDEX))
-    return [found.get().uid if found.is_known else -1, found.reason]
-
-
-def _words_of_program(system: System) -> list[str]:
-    from cudadoctor.cli._program import words_of_program
-
-    return words_of_program(system.is_silent)
-
-
-def _matrix_in_time(examination: Examination, until: float) -> Matrix:
-    from cudadoctor.matrix import load_matrix
-
-    return load_matrix(files=_UserFiles(lambda: examination.answer(_DATA), until))
-
-
-def _program_in_time(examination: Examination) -> str:
-    from cudadoctor.cli._program import program, words_of_program
-
-    return program(examination.answer(_WORDS) or words_of_program(lambda path: True))
-
-
-class _UserFiles:
-    """The user's own data as `load_matrix` reads it. Whether there is any has been asked already; what there is, which
-    few people have, is read by processes of its own."""
-
-    def __init__(self, owner: Callable[[], Any], until: float) -> None:
-        self._owner = owner
-        self._until = until
-
-    def home(self) -> str:
-        from cudadoctor.system.home import home
-
-        return home()
-
-    def owner(self, path: str) -> int:
-        from cudadoctor.system.bounded import NO_ANSWER
-
-        answer = self._owner()
-        if answer is None:
-            raise TimeoutError(errno.ETIMEDOUT, NO_ANSWER)
-        owner, reason = answer
-        if reason:
-            raise OSError(0, reason)
-        if owner < 0:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        return int(owner)
-
-    def kind(self, path: str) -> str:
-        from cudadoctor.system.bounded import ask
-
-        def look() -> str:
-            return "folder" if os.path.isdir(path) else "other" if os.path.exists(path) else "none"
-
-        kind: str = ask(look, self._limit())
-        return kind
-
-    def read(self, path: str, limit: int) -> bytes:
-        from cudadoctor.system.bounded import read_file
-
-        return read_file(path, limit, self._limit())
-
-    def _limit(self) -> float:
-        return min(self._until, time.monotonic() + _FILE_SECONDS)
 
 
 def assumed(facts: Facts, assumptions: Sequence[str]) -> Facts:
@@ -336,7 +256,12 @@ def read_bytes(path: str, until: Optional[float] = None) -> bytes:
     try:
         if path == "-" and sys.stdin is None:
             raise InputError("cannot read standard input: it is closed")
-        data = _read(path) if until is None else _read_in_time(path, until)
+        if until is None:
+            data = read_now(path, _MOST_BYTES + 1)
+        else:
+            from cudadoctor.cli._in_time import read_in_time
+
+            data = read_in_time(path, _MOST_BYTES + 1, until)
     except OSError as error:
         raise InputError(f"cannot read {where}: {error.strerror or error}") from None
     if len(data) > _MOST_BYTES:
@@ -344,25 +269,12 @@ def read_bytes(path: str, until: Optional[float] = None) -> bytes:
     return data
 
 
-def _read(path: str) -> bytes:
+def read_now(path: str, limit: int) -> bytes:
+    """At most `limit` bytes of a file or of standard input (`-`), however long that takes. Raises OSError."""
     if path == "-":
-        return sys.stdin.buffer.read(_MOST_BYTES + 1)
+        return sys.stdin.buffer.read(limit)
     with open(path, "rb") as file:
-        return file.read(_MOST_BYTES + 1)
-
-
-def _read_in_time(path: str, until: float) -> bytes:
-    from cudadoctor.system import bounded
-    from cudadoctor.system.worker import CAN_FORK
-
-    if not CAN_FORK:
-        return _read(path)
-    if path == "-":
-        return bounded.read_stream(sys.stdin.fileno(), _MOST_BYTES + 1, until)
-    if not bounded.is_ours(path):
-        return bounded.read_file(path, _MOST_BYTES + 1, until)
-    with open(path, "rb", buffering=0) as file:
-        return bounded.read_stream(file.fileno(), _MOST_BYTES + 1, until)
+        return file.read(limit)
 
 
 def _short(value: object) -> str:

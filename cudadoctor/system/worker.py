@@ -391,6 +391,7 @@ class Worker:
                 value, failure = frame[1]
                 return Finished(task.name, progress if failure else value, failure, False, seconds)
             self.abandoned = True
+            self._note_timeout(task.name, progress)
             rest = self._tasks[self._next :]
             self._thread = _Thread(rest) if rest and now < self._deadline else None
             return Finished(task.name, progress, f"timed out after {seconds:.1f} s", True, seconds)

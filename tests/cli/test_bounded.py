@@ -145,16 +145,21 @@ class Dead(NamedTuple):
 
 DEAD = [
     Dead("HOME", {"HOME": "{dead}/home/me"}),
-    Dead("the user's data", {"XDG_DATA_HOME": "{dead}/data"}),
     Dead("CUDADOCTOR_DATA", {"CUDADOCTOR_DATA": "{dead}/data"}),
     Dead("PATH, first entry", {"PATH": "{dead}/bin:{PATH}"}),
     Dead("PATH, last entry", {"PATH": "{PATH}:{dead}/bin"}),
     Dead("VIRTUAL_ENV", {"VIRTUAL_ENV": "{dead}/venv"}, 3),
     Dead("CONDA_PREFIX", {"VIRTUAL_ENV": "", "CONDA_PREFIX": "{dead}/conda"}, 3),
     Dead("--python", {}, 3, ("--python", "{dead}/bin/python")),
-    Dead("CUDA_HOME", {"CUDA_HOME": "{dead}/cuda"}),
-    Dead("PIP_CONFIG_FILE", {"PIP_CONFIG_FILE": "{dead}/pip.conf"}),
-    Dead("TMPDIR", {"TMPDIR": "{dead}/tmp"}),
+    Dead(
+        "several at once",
+        {
+            "TMPDIR": "{dead}/tmp",
+            "CUDA_HOME": "{dead}/cuda",
+            "PIP_CONFIG_FILE": "{dead}/pip.conf",
+            "XDG_DATA_HOME": "{dead}/data",
+        },
+    ),
     Dead("working folder", {}, folder="{dead}"),
 ]
 
@@ -182,7 +187,7 @@ def test_a_dead_path_costs_what_lies_there_and_no_more(case: Dead, patient: Pati
     assert ran.facts["package.torch.version"]["state"] == ("unknown" if case.exit else "known")
 
 
-@pytest.mark.parametrize("case", [DEAD[0], DEAD[3], DEAD[5], DEAD[7]], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [DEAD[0], DEAD[2], DEAD[4]], ids=lambda case: case.name)
 def test_who_cannot_be_killed_is_left_behind_and_holds_nothing_of_ours(
     case: Dead, patient: Patient, deaf_path: Path
 ) -> None:
@@ -222,7 +227,6 @@ SMI = {
     "stops itself": "kill -STOP $$",
     "writes without end": "while :; do echo yes yes yes yes yes yes yes; done",
     "ends, and leaves somebody who ignores signals": "(trap '' TERM INT HUP; sleep 60) & exit 0",
-    "starts others": "(sleep 60 & sleep 60) & sleep 60",
 }
 
 
@@ -237,17 +241,16 @@ def in_front(patient: Patient, folder: str) -> dict[str, str]:
     return {"PATH": f"{folder}:{patient.environment['PATH']}"}
 
 
-@pytest.mark.parametrize(("options", "status"), [((), 1), (("--retry-code", "75"), 75)], ids=["1", "75"])
 def test_a_driver_that_does_not_answer_is_a_fault_of_the_machine(
-    options: tuple[str, ...], status: int, patient: Patient, fake_nvml: Any, fake_program: Any
+    patient: Patient, fake_nvml: Any, fake_program: Any
 ) -> None:
     variables = {
         **in_front(patient, fake_program("nvidia-smi", SMI["ignores all but the last signal"])),
         "FAKE_NVML": fake_nvml("two_gpus", text=DEAF_NVML)["FAKE_NVML"],
     }
-    ran = patient.check("--timeout", "5", *options, env=variables)
+    ran = patient.check("--timeout", "5", "--retry-code", "75", env=variables)
     assert ran.seconds < 5 + SLACK
-    assert (ran.exit, ran.err, ran.left) == (status, "", [])
+    assert (ran.exit, ran.err, ran.left) == (75, "", [])
     assert ran.report["root_causes"] == ["CD106"]
     assert ran.late == []  # it is CD106 that says so
     assert ran.facts["package.torch.version"]["state"] == "known"
