@@ -30,6 +30,23 @@ def back_in_the_queue(cluster: Cluster, job: Job, restarts: int) -> None:
     job.start_now()
 
 
+def n1_is_ill(program: Program) -> str:
+    """A doctor in a few lines, which finds n1 ill and all others well."""
+    return program(
+        "stand-in",
+        """
+if [ "$1" = fleet ]; then
+  case $SLURM_JOB_NODELIST in *1*) ;; *) exit 0 ;; esac
+  case $* in *bad-nodes) echo n1 ;; esac
+  exit 75
+fi
+for word; do
+  case $word in json-line=* | termination-log=*) echo 'CD113 gpu-lost: it is' >"${word#*=}" ;; esac
+done
+[ "$SLURMD_NODENAME" != n1 ] || exit 75""",
+    )
+
+
 def test_four_machines_and_the_job_ends_on_the_good_nodes(cluster: Cluster) -> None:
     cluster.plays("n2", "mismatch_18")
     cluster.plays("n3", "one_gpu_lost")
@@ -57,7 +74,6 @@ def test_four_machines_and_the_job_ends_on_the_good_nodes(cluster: Cluster) -> N
 @pytest.mark.parametrize(
     "options",
     [
-        ["--ntasks=8", "--gres=gpu:2"],
         ["--ntasks=8", "--ntasks-per-node=4", "--cpus-per-task=1", "--gres=gpu:2", "--distribution=cyclic"],
         ["--ntasks=4", "--ntasks-per-node=2", "--gpus-per-task=1", "--mem-per-cpu=10"],
     ],
@@ -103,15 +119,21 @@ def test_an_environment_at_fault_stops_the_job_where_it_is(cluster: Cluster) -> 
     assert "trained" not in text
 
 
-@pytest.mark.parametrize("options", [[], ["--no-requeue"]], ids=["limit", "no requeue"])
-def test_a_job_does_not_go_back_for_ever(cluster: Cluster, options: list[str]) -> None:
-    cluster.plays("n1", "one_gpu_lost")
-    restarts = "2" if options else "0"
-    job = cluster.submit(preflight(RESTARTS=restarts) + "echo trained", "-N2", "--gres=gpu:2", "--exclude=n6", *options)
+@pytest.mark.parametrize(
+    ("option", "restarts", "said"),
+    [
+        ("--requeue", "0", "this was attempt 1, and again a machine is at fault"),
+        ("--no-requeue", "2", "submit it again with: sbatch --exclude=n6,n1 ..."),
+    ],
+)
+def test_a_job_does_not_go_back_for_ever(
+    cluster: Cluster, program: Program, option: str, restarts: str, said: str
+) -> None:
+    script = preflight(n1_is_ill(program), RESTARTS=restarts) + "echo trained"
+    job = cluster.submit(script, "-N2", "--gres=gpu:2", "--exclude=n6", option)
     shown = job.wait()
     assert (shown["JobState"], shown["ExitCode"], shown["Restarts"]) == ("FAILED", "75:0", "0")
-    assert "  n1: CD113 gpu-lost: GPU 1 has fallen off the bus" in job.output
-    said = "sbatch --exclude=n6,n1 ..." if options else "this was attempt 1, and again a machine is at fault"
+    assert "send this to your admin:\n  n1: CD113 gpu-lost: it is\n" in job.output
     assert said in job.output
     assert "trained" not in job.output
 
@@ -156,21 +178,8 @@ def test_two_jobs_at_once_on_one_node(cluster: Cluster) -> None:
 
 
 def test_a_plain_user_may_do_all_of_it(cluster: Cluster, program: Program) -> None:
-    # The doctor of this checkout may lie where others cannot read. This is what it says where n1 is ill.
-    stand_in = program(
-        "stand-in",
-        """
-if [ "$1" = fleet ]; then
-  case $SLURM_JOB_NODELIST in *1*) ;; *) exit 0 ;; esac
-  case $* in *bad-nodes) echo n1 ;; esac
-  exit 75
-fi
-for word; do
-  case $word in json-line=* | termination-log=*) echo 'CD113 gpu-lost: it is' >"${word#*=}" ;; esac
-done
-[ "$SLURMD_NODENAME" != n1 ] || exit 75""",
-    )
-    script = preflight(stand_in) + "echo trained on $SLURM_JOB_NODELIST"
+    # The doctor of this checkout may lie where others cannot read.
+    script = preflight(n1_is_ill(program)) + "echo trained on $SLURM_JOB_NODELIST"
     job = cluster.submit(script, "-N2", "--gres=gpu:2", user=NOBODY)
     back_in_the_queue(cluster, job, 1)
     job.completes()
