@@ -16,6 +16,9 @@ from fix_bench import Doctor, facts_of, paste, plan, stock
 from cudadoctor.model import Fact
 from cudadoctor.testing import GONE, linux
 
+# What runs the printed commands is a Python of its own, whichever runs the doctor.
+pytestmark = pytest.mark.once
+
 MakeVenv = Callable[..., Venv]
 
 # An RTX 4090 on a driver of the 12.x days, so that cu126 is the answer.
