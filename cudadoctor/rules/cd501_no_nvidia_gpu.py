@@ -39,6 +39,7 @@ RULE = Rule(
     precedence=10,
 )
 
+_BY_SLURMD = "$SLURMD_NODENAME"
 _OTHER_MAKERS = {"1002": "an AMD", "8086": "an Intel"}
 
 # What the bus shows once a card is there, whichever it is.
@@ -77,10 +78,11 @@ def judge(case: Case) -> Outcome:
             certainty=LIKELY,
             not_helping=not_helping,
         )
-    if case.fact("scheduler.kind").is_known and not in_job(case):
-        return _on_login_node(case, seen.evidence)
     if driver_software(case):
         return _switched_off(case, seen.evidence)
+    # What Slurm's daemon starts on a node (a prolog, a health check) is in no job either, and no login node.
+    if case.fact("scheduler.kind").is_known and not in_job(case) and case.fact("scheduler.node").source != _BY_SLURMD:
+        return _on_login_node(case, seen.evidence)
     beside, fact = _others(case)
     return case.failed(
         f"this machine has no NVIDIA GPU, so CUDA cannot work on it{beside}",
@@ -127,18 +129,29 @@ def _in_a_hosted_notebook(case: Case) -> Optional[Outcome]:
     )
 
 
+_IN_A_CLUSTER = (
+    "If this node has NVIDIA cards, they are off the PCI bus: lspci -d 10de: shows those that are on it, dmesg what "
+    "became of the others. Switch the node off and on, not only reboot. On a login node, run cudadoctor inside a "
+    "job that asked for a GPU."
+)
+
+
 def _switched_off(case: Case, seen: tuple[str, ...]) -> Outcome:
     """Who has installed a driver has, or had, a card."""
     shown = [name for name in ("driver.packages", "driver.smi_path", "driver.windows_version") if case.value(name)][:1]
     return case.failed(
-        "this machine shows no NVIDIA GPU, though a driver is installed: is the card switched off?",
+        "this node shows no NVIDIA GPU, though a driver is installed: are the cards off the bus, or is it a login node?"
+        if case.fact("scheduler.kind").is_known and not in_job(case)
+        else "this machine shows no NVIDIA GPU, though a driver is installed: is the card switched off?",
         (*seen, *shown),
         fixes=(
             Remedy(
                 "manual",
                 {
                     "title": "Look for the card",
-                    "text": "If this machine has an NVIDIA card, switch it on: prime-select or the maker's tool, or "
+                    "text": _IN_A_CLUSTER
+                    if case.fact("scheduler.kind").is_known
+                    else "If this machine has an NVIDIA card, switch it on: prime-select or the maker's tool, or "
                     "the graphics setting of the firmware. In a virtual machine, the host passes it through.",
                     "kind": "setting",
                     "effect": _A_CARD,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cudadoctor.model import known
 from cudadoctor.testing import (
     GONE,
     container,
@@ -106,6 +107,21 @@ CASES = [
         says=["in no job", "inside a job"],
         blame="allocation",
         fix="request-gpu",
+    ),
+    # Slurm's daemon runs prologs and health checks on its nodes, outside of any job.
+    fails(
+        "a node whose cards are gone, seen by a health check",
+        linux().no_gpu().set({"scheduler.kind": "slurm", "scheduler.node": known("n7", "$SLURMD_NODENAME")}),
+        says="this machine has no NVIDIA GPU",
+        blame="machine",
+    ),
+    fails(
+        "the same, seen by a cron job",
+        linux()
+        .no_gpu()
+        .set({"scheduler.kind": "slurm", "driver.packages": [{"name": "nvidia-driver-580", "version": None}]}),
+        says="are the cards off the bus",
+        blame="machine",
     ),
     fails("a job on a node without cards", linux().no_gpu().job(), says="no NVIDIA GPU"),
     fails("a board without PCI, library or node", linux().no_gpu().set({"pci.gpus": GONE}), says="no NVIDIA GPU"),
