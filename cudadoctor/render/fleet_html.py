@@ -14,7 +14,7 @@ from itertools import groupby
 
 from cudadoctor.fleet.hostlist import fold, sort_key
 from cudadoctor.fleet.model import CRASH, FAIL, UNDECIDED, FleetReport
-from cudadoctor.fleet.verdict import short
+from cudadoctor.fleet.verdict import of_nodes, short
 from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.render.fleet_page import SCRIPT, STYLE
@@ -23,7 +23,6 @@ from cudadoctor.render.fleet_view import (
     Row,
     difference_texts,
     difference_word,
-    of_nodes,
     rows,
     several_kinds,
     word_of,

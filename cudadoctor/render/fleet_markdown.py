@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudadoctor.fleet.verdict import short
-from cudadoctor.render.fleet_view import FleetView, Row, difference_texts, of_nodes, rows, several_kinds
+from cudadoctor.fleet.verdict import of_nodes, short
+from cudadoctor.render.fleet_view import FleetView, Row, difference_texts, rows, several_kinds
 from cudadoctor.render.markdown import escaped
 
 _WORDS = {"FAIL": "**FAIL**", "warn": "**warn**", "????": "undecided", "BUG": "**BUG**"}

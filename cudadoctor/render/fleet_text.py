@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cudadoctor.fleet.hostlist import fold
-from cudadoctor.fleet.verdict import short
+from cudadoctor.fleet.verdict import of_nodes, short
 from cudadoctor.render.fleet_view import (
     FleetView,
     Row,
     difference_texts,
     difference_word,
-    of_nodes,
     rows,
     several_kinds,
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from cudadoctor.fleet.model import CRASH, FAIL, FINE, UNDECIDED, Difference, Finding, FleetReport, Group, Judgement
+from cudadoctor.fleet.verdict import of_nodes
 from cudadoctor.model.outcome import ERROR
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.render.style import Style
@@ -51,10 +52,6 @@ _WORDS = {FAIL: "FAIL", CRASH: "BUG", UNDECIDED: "????"}
 def word_of(judgement: Judgement) -> str:
     """The word for what became of a node."""
     return _WORDS.get(judgement.state, "warn" if judgement.noted else "ok")
-
-
-def of_nodes(count: int) -> str:
-    return f"{count} node{'' if count == 1 else 's'}"
 
 
 def says(finding: Finding) -> str:
