@@ -1,9 +1,9 @@
 """Many nodes in one report
 
 What it is
-    cudadoctor fleet reads what cudadoctor check --format json-line has printed on each node, and answers three questions:
-    which nodes fail and with what, which are missing, and which are unlike the others. A launcher that is there
-    already brings the snapshots (srun, mpirun, kubectl, pdsh); cudadoctor recipes has the lines for each.
+    cudadoctor fleet reads what cudadoctor check --format json-line has printed on each node, and answers three
+    questions: which nodes fail and with what, which are missing, and which are unlike the others. A launcher that is
+    there already brings the snapshots (srun, mpirun, kubectl, pdsh); cudadoctor recipes has the lines for each.
 
 How nodes are compared
     - Only nodes with the same GPU models are compared: A100 nodes may well have another driver than H100 nodes.

@@ -49,7 +49,7 @@ class Policy(NamedTuple):
 
     def judging(self, sources: Collection[str]) -> tuple[str, ...]:
         """The rules that judge what these of its `sources` ask for, and those that they want decided."""
-        found = {}
+        found: dict[str, None] = {}
         for name, held in self.held.items():
             section, _, key = name.partition(".")
             if held.entry.source.rpartition(":")[0] in sources or held.entry.source in sources:
