@@ -8,7 +8,7 @@ the rules that look at temperatures. Nothing is left out of the comparison: sour
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Optional, TypeVar
 
 from cudadoctor.derive.case import Case
 from cudadoctor.diagnose import diagnose, judge_rule
@@ -26,6 +26,12 @@ from cudadoctor.rules import rule_files
 
 T = TypeVar("T")
 
+_Answer = tuple[Rule, Outcome]
+_Contents = tuple[object, ...]
+# By the names of the facts that were asked for: the answers by what these held.
+_Memory = dict[tuple[str, ...], dict[_Contents, Any]]
+_Derived = dict[Callable[[Case], Any], _Memory]
+
 # Answers of one rule that are kept: more different ones come from facts that are different on every node.
 _MOST_ANSWERS = 256
 # Contents of facts that are kept to compare with, before all is forgotten.
@@ -39,11 +45,18 @@ _ALL_NAMES = ""
 class _Watched(Facts):
     """Facts that note which of them were asked for."""
 
-    __slots__ = ("asked",)
+    __slots__ = ("_held", "asked")
 
     def __init__(self, facts: Mapping[str, Fact[Any]]) -> None:
         super().__init__(facts)
         self.asked: set[str] = set()
+        self._held: dict[str, object] = dict(zip(facts, map(id, facts.values())))
+
+    def contents(self, names: tuple[str, ...]) -> _Contents:
+        """What the facts of these names hold: equal for two nodes exactly when they hold the same."""
+        if names and names[0] == _ALL_NAMES and _ALL_NAMES not in self._held:
+            self._held[_ALL_NAMES] = "\n".join(sorted(self._facts))
+        return tuple(map(self._held.get, names))
 
     def __getitem__(self, name: str) -> Fact[Any]:
         self.asked.add(name)
@@ -93,29 +106,42 @@ class _Watched(Facts):
 class _WatchedCase(Case):
     """A case whose derived answers count as looks at the facts that they were derived from, whoever asked first."""
 
-    def __init__(self, facts: _Watched, matrix: Matrix, shared: dict[Any, Any], asked: dict[Any, set[str]]) -> None:
+    def __init__(
+        self, facts: _Watched, matrix: Matrix, shared: dict[Any, Any], asked: dict[Any, set[str]], derived: _Derived
+    ) -> None:
         super().__init__(facts, matrix, shared)
         self._watched = facts
         self._asked = asked
+        self._derived = derived
 
     def for_rule(self, rule: Rule) -> Case:
-        case = _WatchedCase(self._watched, self.matrix, self._shared, self._asked)
+        case = _WatchedCase(self._watched, self.matrix, self._shared, self._asked, self._derived)
         case.rule = rule
         return case
 
     def derived(self, question: Callable[[Case], T]) -> T:
-        if question not in self._asked:
+        if question not in self._asked and not self._remembered(question):
             outside, self._watched.asked = self._watched.asked, set()
             try:
-                super().derived(question)
+                answer = super().derived(question)
             finally:
                 self._asked[question], self._watched.asked = self._watched.asked, outside
+            names = tuple(sorted(self._asked[question]))
+            _keep(self._derived.setdefault(question, {}), names, self._watched.contents(names), answer)
         self._watched.asked |= self._asked[question]
         return super().derived(question)
 
+    def _remembered(self, question: Callable[[Case], T]) -> bool:
+        """Whether the answer is that of another node, which had the same facts."""
+        for names, answers in self._derived.get(question, {}).items():
+            contents = self._watched.contents(names)
+            if contents in answers:
+                self._shared[question] = answers[contents]
+                self._asked[question] = set(names)
+                return True
+        return False
 
-_Answer = tuple[Rule, Outcome]
-_Contents = tuple[object, ...]
+
 _SHOWN = (FAIL, UNDECIDED, CRASHED)
 
 
@@ -130,7 +156,9 @@ class Judge:
         # when they have the same object.
         self._facts: dict[tuple[str, str], Fact[Any]] = {}
         # By rule, by the names of the facts that it asked for in one run or another: its answers by what these held.
-        self._answers: dict[str, dict[tuple[str, ...], dict[_Contents, _Answer]]] = {}
+        self._answers: dict[str, _Memory] = {}
+        # The same of the questions that rules have in common.
+        self._derived: _Derived = {}
         # By the answers of all rules, which are kept with the verdict: no other one may get their place in memory.
         self._verdicts: dict[_Contents, tuple[Judgement, list[_Answer]]] = {}
         self._judgements: dict[Judgement, Judgement] = {}
@@ -145,8 +173,9 @@ class Judge:
         if len(self._facts) > _MOST_CONTENTS:
             self._facts.clear()
             self._answers.clear()
+            self._derived.clear()
             self._verdicts.clear()
-        node = _AtHand(self._read(entries), self._matrix)
+        node = _AtHand(self._read(entries), self._matrix, self._derived)
         answers = {rule_id: self._answer(rule_id, node) for rule_id in rule_files()}
         # Of what passed or was skipped nothing is shown, and nothing follows from it.
         key = tuple([id(a) if a[1].status in _SHOWN else a[1].status for a in answers.values()])
@@ -176,14 +205,11 @@ class Judge:
     def _answer(self, rule_id: str, node: _AtHand) -> _Answer:
         known_answers = self._answers.setdefault(rule_id, {})
         for names, answers in known_answers.items():
-            found = answers.get(node.contents(names))
+            found: Optional[_Answer] = answers.get(node.contents(names))
             if found is not None:
                 return found
         answer, names = node.judged(rule_id)
-        answers = known_answers.setdefault(names, {})
-        if len(answers) >= _MOST_ANSWERS:
-            answers.clear()
-        answers[node.contents(names)] = answer
+        _keep(known_answers, names, node.contents(names), answer)
         return answer
 
     def of_outcomes(self, outcomes: Collection[Outcome], root_causes: Collection[str]) -> Judgement:
@@ -211,11 +237,11 @@ class Judge:
 class _AtHand:
     """The node that is being judged."""
 
-    def __init__(self, facts: dict[str, Fact[Any]], matrix: Matrix) -> None:
+    def __init__(self, facts: dict[str, Fact[Any]], matrix: Matrix, derived: _Derived) -> None:
         self.facts = Facts(facts)
         self._watched = _Watched(facts)
-        self._case = _WatchedCase(self._watched, matrix, {}, {})
-        self._held: dict[str, object] = dict(zip(facts, map(id, facts.values())))
+        self._case = _WatchedCase(self._watched, matrix, {}, {}, derived)
+        self.contents = self._watched.contents
 
     def judged(self, rule_id: str) -> tuple[_Answer, tuple[str, ...]]:
         """What a rule says, and the names of the facts that it asked for."""
@@ -223,11 +249,12 @@ class _AtHand:
         answer = judge_rule(rule_id, self._case)
         return answer, tuple(sorted(self._watched.asked))
 
-    def contents(self, names: tuple[str, ...]) -> _Contents:
-        """What the facts of these names hold: equal for two nodes exactly when they hold the same."""
-        if names and names[0] == _ALL_NAMES and _ALL_NAMES not in self._held:
-            self._held[_ALL_NAMES] = "\n".join(sorted(self.facts))
-        return tuple(map(self._held.get, names))
+
+def _keep(memory: _Memory, names: tuple[str, ...], contents: _Contents, answer: Any) -> None:
+    answers = memory.setdefault(names, {})
+    if len(answers) >= _MOST_ANSWERS:
+        answers.clear()
+    answers[contents] = answer
 
 
 def read_fact(name: str, entry: Any) -> Fact[Any]:
