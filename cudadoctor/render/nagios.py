@@ -15,7 +15,17 @@ from cudadoctor.model.fact import Facts
 from cudadoctor.render.sentences import undecided_links
 from cudadoctor.render.style import clean
 from cudadoctor.render.text import Screen
-from cudadoctor.render.verdict import FAILED, Verdict, in_ascii, screen_of, shortened, summary, verdict_of
+from cudadoctor.render.verdict import (
+    FAILED,
+    Verdict,
+    in_ascii,
+    screen_of,
+    shortened,
+    size_of,
+    summary,
+    verdict_of,
+    within,
+)
 from cudadoctor.render.view import View
 
 STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
@@ -35,8 +45,8 @@ def render(view: View) -> str:
     first = shortened(_safe(in_ascii(verdict.line.removeprefix("ok: "))), _LONGEST_TEXT)
     lines = [f"CUDA {STATES[_status(screen, verdict)]} - {first} | {' '.join(_counts(view))}"]
     last = f"cudadoctor {view.tool_version}, exit status {view.exit}" + (f" | {gpus}" if gpus else "")
-    room = MOST_BYTES - sum(len(_encoded(line)) + 1 for line in (lines[0], last))
-    lines += _within([_safe(line) for line in summary(screen, verdict)], room)
+    room = MOST_BYTES - size_of(lines[0]) - size_of(last)
+    lines += within(map(_safe, summary(screen, verdict)), room, _MOST_LINES)
     return "".join(line + "\n" for line in [*lines, last])
 
 
@@ -61,20 +71,6 @@ def _status(screen: Screen, verdict: Verdict) -> int:
 def _safe(text: str) -> str:
     """Text in which nothing begins the performance data."""
     return text.replace("|", "/").rstrip()
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")
-
-
-def _within(lines: list[str], room: int) -> Iterator[str]:
-    note = "(more: cudadoctor check)"
-    for number, line in enumerate(lines):
-        room -= len(_encoded(line)) + 1
-        if number == _MOST_LINES or room < len(note) + 1:
-            yield note
-            return
-        yield line
 
 
 # -- performance data -----------------------------------------------------------------------------------------------

@@ -13,14 +13,21 @@ from collections.abc import Iterator
 
 from cudadoctor.model.pattern import pattern
 from cudadoctor.render.style import clean
-from cudadoctor.render.verdict import LONGEST_LINE, Verdict, in_ascii, screen_of, shortened, summary, verdict_of
+from cudadoctor.render.verdict import (
+    LONGEST_LINE,
+    Verdict,
+    in_ascii,
+    screen_of,
+    shortened,
+    summary,
+    verdict_of,
+    within,
+)
 from cudadoctor.render.view import View
 
 MOST_BYTES = 2048
 MOST_LINES = 80
 REASON_LENGTH = 120
-
-_CUT = "(more: cudadoctor check)"
 
 # What a reason says in other characters. The rest of what a shell, scontrol or a table takes for its own falls away.
 _SAID_OTHERWISE = {
@@ -39,7 +46,7 @@ _UNFIT = pattern(r"[^A-Za-z0-9 .,:()/+\-_=@~\[\]%?]")
 
 
 def render(view: View) -> str:
-    return "".join(line + "\n" for line in _within(_lines(view)))
+    return "".join(line + "\n" for line in within(_lines(view), MOST_BYTES, MOST_LINES))
 
 
 def reason(verdict: Verdict) -> str:
@@ -70,24 +77,3 @@ def _lines(view: View) -> Iterator[str]:
     roots = [outcome.rule for outcome in screen.roots()]
     if roots:
         yield "more: " + "; ".join(clean(f"{view.program} explain {rule}") for rule in roots[:3])
-
-
-def _within(lines: Iterator[str]) -> Iterator[str]:
-    """Whole lines, as many as there is room for, with a note where some were left out."""
-    taken = [line.rstrip() for line in lines]
-    room = MOST_BYTES - len(_CUT) - 1
-    fitting, used = 0, 0
-    for line in taken:
-        used += len(_encoded(line)) + 1
-        if used > room or fitting == MOST_LINES - 1:
-            break
-        fitting += 1
-    if fitting == len(taken):
-        yield from taken
-        return
-    yield from taken[:fitting]
-    yield _CUT
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")

@@ -156,6 +156,26 @@ def shortened(text: str, most: int) -> str:
     return (words if len(words) > most // 2 else head).rstrip(" ,;:(") + "..."
 
 
+# What stands for lines that were left out.
+LEFT_OUT = "(more: cudadoctor check)"
+
+
+def size_of(line: str) -> int:
+    """The bytes of a line with its end."""
+    return len(line.encode("utf-8", "backslashreplace")) + 1
+
+
+def within(lines: Iterable[str], most_bytes: int, most_lines: int) -> list[str]:
+    """Whole lines, as many as there is room for, with a note where some were left out."""
+    taken = [line.rstrip() for line in lines]
+    room = most_bytes - size_of(LEFT_OUT)
+    for number, line in enumerate(taken):
+        room -= size_of(line)
+        if room < 0 or number == most_lines - 1:
+            return [*taken[:number], LEFT_OUT]
+    return taken
+
+
 def in_ascii(text: str) -> str:
     """Text of ASCII alone: letters without their accents, and `?` for what has none."""
     if text.isascii():
