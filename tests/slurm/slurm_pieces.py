@@ -16,7 +16,12 @@ DOCTOR = f"env PYTHONPATH={ROOT} {sys.executable} -m cudadoctor"
 
 def piece(name: str, doctor: str = DOCTOR, **settings: str) -> str:
     """A shell line that runs a piece ("prolog") with these settings (CUDADOCTOR_...)."""
-    variables = {"CUDADOCTOR": doctor, **{f"CUDADOCTOR_{key}": value for key, value in settings.items()}}
+    # Slurm is asked at each look: nodes are drained by hand here, and nothing is left in /run.
+    variables = {
+        "CUDADOCTOR": doctor,
+        "CUDADOCTOR_MEMORY": "no",
+        **{f"CUDADOCTOR_{key}": value for key, value in settings.items()},
+    }
     words = [f"{key}={shlex.quote(value)}" for key, value in variables.items()]
     return f"env {' '.join(words)} sh {PIECES / name}.sh"
 

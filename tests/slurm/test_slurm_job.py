@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 import pytest
-from bench.slurm import Cluster, Job, wait_for
+from bench.slurm import Cluster, Job, fields_of, wait_for
 from slurm_pieces import DOCTOR, piece
 
 pytestmark = [pytest.mark.once, pytest.mark.real_part("Slurm")]
@@ -185,3 +185,36 @@ def test_a_plain_user_may_do_all_of_it(cluster: Cluster, program: Program) -> No
     job.completes()
     assert job.output.endswith("trained on n[2-3]\n")
     assert job.show()["UserId"].startswith("nobody")
+
+
+def test_a_task_of_an_array_goes_back_alone(cluster: Cluster, program: Program) -> None:
+    # The last task's job has the array's own number: by that, Slurm would send back all tasks.
+    doctor = program(
+        "second",
+        """
+ill() { [ "$SLURM_ARRAY_TASK_ID.${SLURM_RESTART_COUNT:-0}" = 2.0 ]; }
+if [ "$1" = fleet ]; then
+  ill || exit 0
+  case $* in *bad-nodes) echo "$SLURM_JOB_NODELIST" ;; esac
+  exit 75
+fi
+for word; do
+  case $word in json-line=* | termination-log=*) echo 'CD113 gpu-lost: it is' >"${word#*=}" ;; esac
+done
+! ill || exit 75""",
+    )
+    done = cluster.root / "jobs" / "done"
+    script = preflight(doctor) + f"while [ ! -e {done} ]; do sleep 0.1; done\necho trained"
+    array = cluster.submit(script, "--array=1-2", "-N1", "--gres=gpu:2", "--requeue")
+
+    def task(number: int) -> dict[str, str]:
+        return fields_of(cluster.run("scontrol", "--oneliner", "show", "job", f"{array.id}_{number}").stdout)
+
+    wait_for(lambda: task(2)["Restarts"] == "1" and task(2)["ExcNodeList"] != "(null)", 40, "task 2 to be sent back")
+    assert (task(2)["JobId"], task(1)["JobState"], task(1)["Restarts"], task(1)["ExcNodeList"]) == (
+        str(array.id),
+        "RUNNING",
+        "0",
+        "(null)",
+    )
+    done.touch()

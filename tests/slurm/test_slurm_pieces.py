@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import re
 import shlex
 import shutil
@@ -147,3 +148,169 @@ def test_what_the_health_check_tells_slurm(look: Look, tmp_path: Path) -> None:
     )
     told = f"would run: scontrol update NodeName=n7 {look.told}\n" if look.told else ""
     assert (done.returncode, done.stdout) == (0, told)
+
+
+def health_check(folder: Path, **settings: str) -> None:
+    done = subprocess.run(
+        ["sh", str(PIECES / "health_check.sh")],
+        env={
+            "PATH": f"{folder}:/usr/bin:/bin",
+            "SLURMD_NODENAME": "n7",
+            "CUDADOCTOR": "doctor",
+            "CUDADOCTOR_MEMORY": str(folder / "run"),
+            **settings,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+
+
+def test_a_well_node_does_not_ask_the_controller_each_time(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+
+    def slurm_says(what: str) -> None:
+        write(tmp_path, scontrol=f'echo "$2 $3" >>{asked}\n[ $1 != --oneliner ] || echo {shlex.quote(what)}')
+
+    def questions() -> list[str]:
+        found = asked.read_text().splitlines() if asked.exists() else []
+        asked.unlink(missing_ok=True)
+        return found
+
+    slurm_says("NodeName=n7 Gres=gpu:8 State=IDLE ThreadsPerCore=1")
+    write(tmp_path, doctor="exit 0")
+    looks = []
+    for _ in range(3):
+        health_check(tmp_path)
+        looks.append(questions())
+    assert looks == [["show node"], [], []]
+
+    # A fault is told, whatever was known; and what was drained is asked for until it is taken back.
+    write(tmp_path, doctor=f"echo '{VERDICT}'; exit 75")
+    health_check(tmp_path)
+    assert questions() == ["show node", "NodeName=n7 State=drain"]
+    slurm_says(f"NodeName=n7 Gres=gpu:8 State=IDLE+DRAIN ThreadsPerCore=1 Reason={OURS} [{ME}@2026-11-30T18:44:56]")
+    write(tmp_path, doctor="exit 0")
+    health_check(tmp_path)
+    assert questions() == ["show node", "show node", "NodeName=n7 State=undrain"]
+
+    # After an hour it is asked again.
+    slurm_says("NodeName=n7 Gres=gpu:8 State=IDLE ThreadsPerCore=1")
+    health_check(tmp_path)
+    os.utime(tmp_path / "run" / "n7", (0, 0))
+    questions()
+    health_check(tmp_path)
+    assert questions() == ["show node"]
+
+
+def test_a_node_without_gpus_is_left_alone_for_an_hour(tmp_path: Path) -> None:
+    asked, looked = tmp_path / "asked", tmp_path / "looked"
+    write(
+        tmp_path,
+        doctor=f"echo >{looked}; exit 75",
+        scontrol=f"echo >>{asked}; echo NodeName=n7 Gres='(null)' State=IDLE ThreadsPerCore=1",
+    )
+    for _ in range(2):
+        health_check(tmp_path)
+    assert (asked.read_text(), looked.exists()) == ("\n", False)
+
+
+MISTAKES = {
+    "a quote left open": "CUDADOCTOR=doctor\nCUDADOCTOR_OPTIONS='--fail-on error\n",
+    "an end": "CUDADOCTOR=doctor\nexit 1\n",
+    "a strict shell": "set -eu\nCUDADOCTOR=doctor\n",
+    "a strict shell, and a word that fails": "set -eu\nCUDADOCTOR=doctor\nfalse\n",
+    "a last line that fails": "CUDADOCTOR=doctor\n[ -e /nowhere ] && CUDADOCTOR=/nowhere\n",
+    "no shell at all": "\x7fELF;;)(\n",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize("name", ["prolog", "health_check", "task_prolog"])
+def test_a_mistake_in_the_settings_stops_no_job_and_drains_no_node(name: str, text: str, tmp_path: Path) -> None:
+    settings = tmp_path / "slurm.sh"
+    settings.write_text(text)
+    piece = tmp_path / f"{name}.sh"
+    piece.write_text((PIECES / f"{name}.sh").read_text().replace("/etc/cudadoctor/slurm.sh", str(settings)))
+    write(tmp_path, doctor="echo undecided; exit 3", cudadoctor="exit 2", scontrol="exit 1")
+    for shell in filter(shutil.which, ("dash", "sh", "bash")):
+        done = subprocess.run(
+            [shell, str(piece)],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_GPUS": "0", "SLURMD_NODENAME": "n7"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, (shell, done.stderr)
+
+
+def preflight(folder: Path, srun: str, shown: str = "JobId=7 JobState=RUNNING ") -> subprocess.CompletedProcess[str]:
+    """job.sh in a job on n1 and n2 with this srun; each node is well, and what does not answer is bad."""
+    nodes = "n1\nn2"
+    write(
+        folder,
+        scontrol=f"""case "$*" in
+  'show hostnames n[1-2]') printf '{nodes}\\n' ;;
+  'show hostnames n2') echo n2 ;;
+  *'show job'*) echo '{shown}' ;;
+  *) echo "scontrol $*" ;;
+esac""",
+        srun=f'while [ "$1" != sh ]; do shift; done\n{srun}',
+        doctor="""
+if [ "$1" = fleet ]; then
+  case $* in *bad-nodes) echo n2 ;; esac
+  [ -e "$2/n2.json" ] || exit 75
+  exit 0
+fi
+for word; do
+  case $word in json-line=* | termination-log=*) echo 'ok' >"${word#*=}" ;; esac
+done""",
+    )
+    return subprocess.run(
+        ["sh", str(PIECES / "job.sh")],
+        env={
+            "PATH": f"{folder}:/usr/bin:/bin",
+            "CUDADOCTOR": "doctor",
+            "SLURM_JOB_ID": "7",
+            "SLURM_JOB_NODELIST": "n[1-2]",
+            "SLURM_JOB_NUM_NODES": "2",
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+ON_N1 = 'SLURMD_NODENAME=n1 "$@"'
+
+
+def test_a_job_that_is_preempted_blames_no_node_and_is_not_sent_back(tmp_path: Path) -> None:
+    gone = f"{ON_N1}; exit 143"
+    done = preflight(tmp_path, gone, "JobId=7 JobState=RUNNING PreemptTime=2026-11-30T18:44:56 ")
+    assert (done.returncode, "n2" in done.stdout, "requeue" in done.stdout) == (75, False, False)
+    done = preflight(tmp_path, gone, "JobId=7 JobState=COMPLETING ")
+    assert (done.returncode, "n2" in done.stdout, "requeue" in done.stdout) == (75, False, False)
+    done = preflight(tmp_path, gone)
+    assert (done.returncode, "n2: did not answer" in done.stdout, "scontrol requeue 7" in done.stdout) == (
+        75,
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "on_n2",
+    [
+        # Not shared: n2 has a folder of its own by that name, or none. Full: its file can be made and not be written.
+        'SLURMD_NODENAME=n2 "$1" "$2" "$3" "$4" /nowhere/else "$5" "$6" "$7"',
+        'mkdir "$5/log/n2.status"; SLURMD_NODENAME=n2 "$@"',
+    ],
+    ids=["no such folder", "no room"],
+)
+def test_a_folder_that_a_node_cannot_write_to_is_not_its_fault(on_n2: str, tmp_path: Path) -> None:
+    done = preflight(tmp_path, f"{ON_N1} || exit\n{on_n2}")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "CUDADOCTOR_FOLDER" in done.stdout
+    assert "did not answer" not in done.stdout

@@ -16,7 +16,8 @@
 #
 #     scontrol update NodeName=n7 Reason="waits for a new GPU"
 #
-# Nothing is kept in files: Slurm's own reason is all the memory there is.
+# Slurm's own reason is all the memory there is, of what was drained. The controller is asked when a look finds a fault;
+# where all is well, once an hour and after a start of the node: a file in CUDADOCTOR_MEMORY says when.
 #
 # What it does not. A node without GPUs in its Gres is not looked at. A doctor that is missing, fails, cannot tell or
 # does not end drains nobody and takes nobody back.
@@ -32,6 +33,7 @@
 #     CUDADOCTOR_TAKE_BACK  no: a node stays drained until an admin says otherwise [yes]
 #     CUDADOCTOR_DEADLINE   seconds for the whole look [10]; Slurm kills the program after 60
 #     CUDADOCTOR_DRY_RUN    yes: print what Slurm would be told
+#     CUDADOCTOR_MEMORY     a folder that goes with a start of the node [/run/cudadoctor]; no: Slurm is asked at each look
 #
 # By hand, as root on one node:
 #
@@ -44,13 +46,22 @@ set -f
 PATH=${PATH:-/usr/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
 export PATH LC_ALL
-# shellcheck source=/dev/null
-[ ! -r /etc/cudadoctor/slurm.sh ] || . /etc/cudadoctor/slurm.sh
+# Read by a shell of its own first: a mistake in that file ends the shell that reads it, and a Prolog that ends so
+# would drain every node.
+settings=/etc/cudadoctor/slurm.sh mistaken=no
+if [ -r $settings ]; then
+  # shellcheck source=/dev/null
+  to_the_end=$(. $settings >/dev/null 2>&1; echo yes)
+  # shellcheck source=/dev/null
+  if [ "$to_the_end" = yes ]; then . $settings; else mistaken=yes; fi
+  set +eu
+fi
 : "${CUDADOCTOR:=cudadoctor}"
 : "${CUDADOCTOR_OPTIONS:=}"
 : "${CUDADOCTOR_DRAIN_ON:=}"
 : "${CUDADOCTOR_DEADLINE:=10}"
 : "${CUDADOCTOR_DRY_RUN:=no}"
+: "${CUDADOCTOR_MEMORY:=/run/cudadoctor}"
 node=${SLURMD_NODENAME:-$(hostname -s)}
 
 # Every reason that is ours ends so. Whoever wants the node to stay drained changes the reason: then it is theirs.
@@ -59,8 +70,9 @@ mark='(auto)'
 # To the log of slurmd and, where there is one, to the system's.
 say() {
   printf 'cudadoctor: %s: %s\n' "$node" "$*" >&2
-  logger -t cudadoctor -p daemon.warning -- "$node: $*" 2>/dev/null || :
+  timeout 2 logger -t cudadoctor -p daemon.warning -- "$node: $*" 2>/dev/null || :
 }
+[ $mistaken = no ] || say "$settings does not do as lines of sh: not read"
 
 # Judges the node: sets `fault` to what is wrong with it, in one line, or to nothing; and `well`, where the doctor
 # looked and found the machine without fault.
@@ -103,6 +115,7 @@ doubtful() {
 # What Slurm knows of the node: `state`, `gres`, `reason`, and `whose` reason it is.
 # shellcheck disable=SC2034  # one of the two pieces asks
 ask_slurm() {
+  [ -n "$node" ] || return 1 # scontrol would show them all
   told=$(timeout -k 2 10 scontrol --oneliner show node "$node" 2>/dev/null) || return 1
   before=${told%% Reason=*}
   state=$(printf '%s\n' "$before" | sed -n 's/.* State=\([^ ]*\).*/\1/p')
@@ -121,6 +134,7 @@ is_ours() {
 }
 
 change() {
+  [ "$CUDADOCTOR_MEMORY" = no ] || rm -f "$CUDADOCTOR_MEMORY/$node"
   if [ "$CUDADOCTOR_DRY_RUN" = yes ]; then
     printf 'would run: scontrol update NodeName=%s %s\n' "$node" "$*"
   else
@@ -132,6 +146,10 @@ change() {
 drain() {
   wanted="cudadoctor: $fault $mark"
   case $state in
+    *REBOOT_ISSUED* | *POWERING_DOWN* | *POWERED_DOWN*)
+      say "$fault (left as it is: $state)" # a driver ends, too, when its node does
+      return
+      ;;
     *DRAIN* | *DOWN* | *FAIL*)
       if [ -n "$reason" ] && ! is_ours; then
         say "$fault (left as it is: $state, $reason)"
@@ -146,26 +164,51 @@ drain() {
 
 # ---- to here ---------------------------------------------------------------------------------------------------
 
-: "${CUDADOCTOR_TAKE_BACK:=yes}"
-if ! ask_slurm; then
-  say 'scontrol does not answer: not looked at'
-  exit 0
-fi
-case $gres in
-  *gpu*) ;;
-  *) exit 0 ;;
-esac
-look
-if [ -n "$fault" ]; then
-  drain
-elif [ $well = yes ] && [ "$CUDADOCTOR_TAKE_BACK" = yes ]; then
+# What Slurm last said that concerns a well node, if that was in this hour: nothing, "well", or "no-gpus".
+remembered() {
+  [ "$CUDADOCTOR_MEMORY" != no ] && [ "$CUDADOCTOR_DRY_RUN" != yes ] || return
+  [ -z "$(find "$CUDADOCTOR_MEMORY/$node" -mmin -60 2>/dev/null)" ] || cat "$CUDADOCTOR_MEMORY/$node"
+}
+
+remember() {
+  [ "$CUDADOCTOR_MEMORY" != no ] && [ "$CUDADOCTOR_DRY_RUN" != yes ] || return
+  mkdir -p "$CUDADOCTOR_MEMORY" && echo "$1" >"$CUDADOCTOR_MEMORY/$node"
+}
+
+ours_to_take_back() {
   case $state in
-    *DRAIN*)
-      if is_ours; then
-        say "well again, taken back: $reason"
-        change State=undrain
-      fi
+    *REBOOT*) false ;;
+    *DRAIN*) [ "$CUDADOCTOR_TAKE_BACK" = yes ] && is_ours ;;
+    *) false ;;
+  esac
+}
+
+: "${CUDADOCTOR_TAKE_BACK:=yes}"
+known=$(remembered)
+if [ -z "$known" ]; then
+  if ! ask_slurm; then
+    say 'scontrol does not answer: not looked at'
+    exit 0
+  fi
+  case $gres in
+    *gpu*) ;;
+    *)
+      remember no-gpus
+      exit 0
       ;;
   esac
+fi
+[ "$known" != no-gpus ] || exit 0
+look
+# Before anything is changed, Slurm is asked again: an admin may have been here during the look.
+if [ -n "$fault" ]; then
+  if ask_slurm; then drain; else say "$fault (scontrol does not answer: not drained)"; fi
+elif [ $well = yes ] && [ -z "$known" ]; then
+  if ! ours_to_take_back; then
+    remember well
+  elif ask_slurm && ours_to_take_back; then
+    say "well again, taken back: $reason"
+    change State=undrain
+  fi
 fi
 exit 0

@@ -87,9 +87,14 @@ on_a_node='
 folder=$1 deadline=$2
 shift 2
 name=${SLURMD_NODENAME:-$(hostname -s)}
+cannot() {
+  echo "$name cannot write to $folder" >&2
+  exit 200
+}
+[ -d "$folder/log" ] || cannot
 timeout -k 2 "$deadline" "$@" --also "json-line=$folder/nodes/$name.json" \
   --also "termination-log=$folder/log/$name.short" -o "$folder/log/$name.txt" </dev/null >"$folder/log/$name.err" 2>&1
-echo $? >"$folder/log/$name.status"
+echo $? >"$folder/log/$name.status" || cannot
 '
 
 # One task a node: neither what the job says of its tasks nor what srun would take from the job script's environment
@@ -109,17 +114,33 @@ echo $? >"$folder/log/$name.status"
     --overlap $gpus --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL \
     sh -c "$on_a_node" sh "$folder" "$CUDADOCTOR_DEADLINE" \
     $CUDADOCTOR check --retry-code 75 --timeout 10 $CUDADOCTOR_OPTIONS </dev/null
-) || say "srun ended with $?"
+)
+srun=$?
+[ $srun = 0 ] || say "srun ended with $srun"
 
-# Another node's file may take a moment to be seen here.
-for wait in 1 1 1; do
-  [ "$(find "$folder/log" -name '*.status' | wc -l)" -lt "$nodes" ] || break
-  sleep $wait
+all_seen() {
+  # A network folder's list is read anew where something has changed in it from here.
+  echo >"$folder/log/list" && rm -f "$folder/log/list"
+  [ "$(find "$folder/log" -name '*.status' | wc -l)" -ge "$nodes" ]
+}
+
+# Another node's file may take a moment to be seen here; longer, where srun says that all of them have been written.
+waits='1 1 1'
+[ $srun != 0 ] || waits='1 1 1 2 5 10 15'
+for wait in $waits; do
+  all_seen && break
+  sleep "$wait"
 done
+if [ $srun = 200 ] || ! echo >"$folder/log/list"; then
+  unproven 2 "the nodes do not share $folder, or may not write there (CUDADOCTOR_FOLDER)"
+fi
+if [ $srun = 0 ] && ! all_seen; then
+  unproven 2 "all nodes have looked, and not all that they wrote is seen here: $folder (CUDADOCTOR_FOLDER)"
+fi
 broken=''
 for node in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
   # A doctor that wrote no report is no judge of the node. One that never came to its end: the node did not answer.
-  [ ! -s "$folder/log/$node.status" ] || [ -s "$folder/nodes/$node.json" ] || broken=$broken,$node
+  [ ! -e "$folder/log/$node.status" ] || [ -s "$folder/nodes/$node.json" ] || broken=$broken,$node
 done
 broken=${broken#,}
 
@@ -147,6 +168,22 @@ case $verdict in
 esac
 if [ -n "$broken" ]; then
   unproven 2 "not every node could be looked at; the nodes' own reports: $folder/log"
+fi
+
+# One task of an array, and not the array: the number of a task's job may be that of all of them.
+job=$SLURM_JOB_ID
+[ -z "${SLURM_ARRAY_JOB_ID:-}" ] || job=${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID:-}
+
+# A job that Slurm is ending loses its steps first: that is no node's fault, and nothing is to be sent back.
+shown=$(scontrol --oneliner show job "$job")
+case $shown in
+  *' PreemptTime='[0-9]*) how='is preempted' ;;
+  '' | *' JobState=RUNNING '*) how='' ;;
+  *) how='is at its end' ;;
+esac
+if [ -n "$how" ]; then
+  say "the job $how: nothing is said of the nodes"
+  exit 75
 fi
 
 # Names the nodes that do not ("bad") or do ("good") what the job needs, as Slurm takes a list.
@@ -193,7 +230,7 @@ if [ "${SLURM_RESTART_COUNT:-0}" -ge "$CUDADOCTOR_RESTARTS" ]; then
   say "this was attempt $((${SLURM_RESTART_COUNT:-0} + 1)), and again a machine is at fault: the job stops here"
   exit 75
 fi
-excluded=$(scontrol --oneliner show job "$SLURM_JOB_ID" | sed -n 's/.* ExcNodeList=\([^ ]*\).*/\1/p')
+excluded=$(printf '%s\n' "$shown" | sed -n 's/.* ExcNodeList=\([^ ]*\).*/\1/p')
 case $excluded in
   '' | '(null)') excluded=$bad ;;
   *) excluded=$excluded,$bad ;;
@@ -201,12 +238,12 @@ esac
 # Slurm takes a list of nodes to leave out for a job that waits, and ends one that goes back to the queue: so we first
 # stop listening to it.
 trap '' TERM
-if ! scontrol requeue "$SLURM_JOB_ID"; then
+if ! scontrol requeue "$job"; then
   say "the job cannot go back to the queue by itself; submit it again with: sbatch --exclude=$excluded ..."
   exit 75
 fi
 for wait in 1 1 1 1 0; do
-  if scontrol update JobId="$SLURM_JOB_ID" ExcNodeList="$excluded"; then
+  if scontrol update JobId="$job" ExcNodeList="$excluded"; then
     say "back to the queue, without $excluded"
     exit 75
   fi

@@ -30,6 +30,11 @@
 #                           "timeout" (it did not end within the deadline) [none]
 #     CUDADOCTOR_DEADLINE   seconds for the whole look [10]
 #     CUDADOCTOR_DRY_RUN    yes: print what Slurm would be told
+#     CUDADOCTOR_MEMORY     as in health_check.sh [/run/cudadoctor]
+#
+# Time: at worst CUDADOCTOR_DEADLINE and then half a minute, where the controller does not answer. PrologEpilogTimeout,
+# if it is set, and BatchStartTimeout (10 seconds by itself) must be longer: a minute will do. A Prolog that Slurm ends
+# drains its node.
 #
 # By hand, as root on one node:
 #
@@ -42,13 +47,22 @@ set -f
 PATH=${PATH:-/usr/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
 export PATH LC_ALL
-# shellcheck source=/dev/null
-[ ! -r /etc/cudadoctor/slurm.sh ] || . /etc/cudadoctor/slurm.sh
+# Read by a shell of its own first: a mistake in that file ends the shell that reads it, and a Prolog that ends so
+# would drain every node.
+settings=/etc/cudadoctor/slurm.sh mistaken=no
+if [ -r $settings ]; then
+  # shellcheck source=/dev/null
+  to_the_end=$(. $settings >/dev/null 2>&1; echo yes)
+  # shellcheck source=/dev/null
+  if [ "$to_the_end" = yes ]; then . $settings; else mistaken=yes; fi
+  set +eu
+fi
 : "${CUDADOCTOR:=cudadoctor}"
 : "${CUDADOCTOR_OPTIONS:=}"
 : "${CUDADOCTOR_DRAIN_ON:=}"
 : "${CUDADOCTOR_DEADLINE:=10}"
 : "${CUDADOCTOR_DRY_RUN:=no}"
+: "${CUDADOCTOR_MEMORY:=/run/cudadoctor}"
 node=${SLURMD_NODENAME:-$(hostname -s)}
 
 # Every reason that is ours ends so. Whoever wants the node to stay drained changes the reason: then it is theirs.
@@ -57,8 +71,9 @@ mark='(auto)'
 # To the log of slurmd and, where there is one, to the system's.
 say() {
   printf 'cudadoctor: %s: %s\n' "$node" "$*" >&2
-  logger -t cudadoctor -p daemon.warning -- "$node: $*" 2>/dev/null || :
+  timeout 2 logger -t cudadoctor -p daemon.warning -- "$node: $*" 2>/dev/null || :
 }
+[ $mistaken = no ] || say "$settings does not do as lines of sh: not read"
 
 # Judges the node: sets `fault` to what is wrong with it, in one line, or to nothing; and `well`, where the doctor
 # looked and found the machine without fault.
@@ -101,6 +116,7 @@ doubtful() {
 # What Slurm knows of the node: `state`, `gres`, `reason`, and `whose` reason it is.
 # shellcheck disable=SC2034  # one of the two pieces asks
 ask_slurm() {
+  [ -n "$node" ] || return 1 # scontrol would show them all
   told=$(timeout -k 2 10 scontrol --oneliner show node "$node" 2>/dev/null) || return 1
   before=${told%% Reason=*}
   state=$(printf '%s\n' "$before" | sed -n 's/.* State=\([^ ]*\).*/\1/p')
@@ -119,6 +135,7 @@ is_ours() {
 }
 
 change() {
+  [ "$CUDADOCTOR_MEMORY" = no ] || rm -f "$CUDADOCTOR_MEMORY/$node"
   if [ "$CUDADOCTOR_DRY_RUN" = yes ]; then
     printf 'would run: scontrol update NodeName=%s %s\n' "$node" "$*"
   else
@@ -130,6 +147,10 @@ change() {
 drain() {
   wanted="cudadoctor: $fault $mark"
   case $state in
+    *REBOOT_ISSUED* | *POWERING_DOWN* | *POWERED_DOWN*)
+      say "$fault (left as it is: $state)" # a driver ends, too, when its node does
+      return
+      ;;
     *DRAIN* | *DOWN* | *FAIL*)
       if [ -n "$reason" ] && ! is_ours; then
         say "$fault (left as it is: $state, $reason)"

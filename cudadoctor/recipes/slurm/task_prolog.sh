@@ -28,8 +28,15 @@ X to send to the admins. Nothing is said where nothing is wrong, and the tasks s
 #     SLURM_LOCALID=0 /etc/slurm/cudadoctor/task_prolog.sh
 
 set -f
-# shellcheck source=/dev/null
-[ ! -r /etc/cudadoctor/slurm.sh ] || . /etc/cudadoctor/slurm.sh
+# Read by a shell of its own first: a mistake in that file ends the shell that reads it, and with it every task.
+settings=/etc/cudadoctor/slurm.sh
+if [ -r $settings ]; then
+  # shellcheck source=/dev/null
+  to_the_end=$(. $settings >/dev/null 2>&1; echo yes)
+  # shellcheck source=/dev/null
+  if [ "$to_the_end" = yes ]; then . $settings; fi
+  set +eu
+fi
 : "${CUDADOCTOR:=cudadoctor}"
 : "${CUDADOCTOR_OPTIONS:=}"
 : "${CUDADOCTOR_GPU_PARTITIONS:=}"
