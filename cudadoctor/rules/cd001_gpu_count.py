@@ -144,7 +144,8 @@ def _too_many(case: Case) -> _Why:
 def _given(case: Case, words: str, certainty: str, facts: tuple[str, ...], wanted: str) -> _Why:
     least = next((number for number in range(1, _MANY) if in_range(number, wanted)), 1)
     in_a_job = case.value("scheduler.kind") is not None
-    fix = Remedy("request-gpu", {"count": least}) if in_a_job else Remedy("run-container-with-gpu")
+    effect = {"gpu.count": least, **{f"gpu.{number}.lost": False for number in range(least)}}
+    fix = Remedy("request-gpu", {"count": least, "effect": effect}) if in_a_job else Remedy("run-container-with-gpu")
     return _Why(words, ALLOCATION, certainty, facts, (fix,))
 
 

@@ -67,10 +67,10 @@ def request_gpu(context: Context, scheduler: str = "", count: int = 1) -> list[D
         draft(
             JOB,
             "request-gpu",
-            "Ask the scheduler for a GPU",
+            "Ask the scheduler for a GPU" if count == 1 else f"Ask the scheduler for {int(count)} GPUs",
             "job",
             effect={"scheduler.gpus_allocated": int(count), "scheduler.in_job": True},
-            changes="the job gets a GPU of its own",
+            changes="the job gets a GPU of its own" if count == 1 else f"the job gets {int(count)} GPUs",
             undo="submit it without that option",
             instructions=text,
         )
