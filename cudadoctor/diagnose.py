@@ -50,10 +50,12 @@ def diagnose(
         if rule_id in ignored:
             continue
         rule, outcome = (judge or judge_rule)(rule_id, base)
-        if severities and rule_id in severities and outcome.status != CRASH:
+        if severities and rule_id in severities and not _is_remark(rule, outcome):
             outcome = outcome._replace(severity=severities[rule_id])
         if rule_id in required:
             outcome = _required(outcome, base)
+        elif outcome.status == SKIP and outcome.evidence:
+            outcome = outcome._replace(evidence=())  # what nobody missed
         rules[rule_id] = rule
         outcomes[rule_id] = outcome
     folded = _fold(rules, outcomes)
@@ -83,11 +85,24 @@ def judge_rule(rule_id: str, base: Case) -> tuple[Rule, Outcome]:
 
 
 def _required(outcome: Outcome, base: Case) -> Outcome:
-    """The outcome of a rule that has to be decided: it is a link of the chain, and where no driver answers, that there
-    was nothing to judge of the GPUs decides nothing."""
-    if outcome.status == SKIP and outcome.rule[:3] in _OF_THE_GPUS and base.derived(answer).state != YES:
+    """The outcome of a rule that has to be decided: it is a link of the chain, and that there was nothing to judge
+    decides nothing where no driver answers, or where what would have told was not read."""
+    if outcome.status == SKIP and _was_not_seen(outcome, base):
         return outcome._replace(status=UNDECIDED, message=f"{outcome.message}, and it has to be decided", chain=True)
     return outcome._replace(chain=True)
+
+
+def _was_not_seen(outcome: Outcome, base: Case) -> bool:
+    if any(base.fact(read.fact).is_unknown for read in outcome.evidence):
+        return True
+    counted = base.fact("gpu.count").is_known or base.fact("smi.gpus").is_known
+    return outcome.rule[:3] in _OF_THE_GPUS and (base.derived(answer).state != YES or not counted)
+
+
+def _is_remark(rule: Rule, outcome: Outcome) -> bool:
+    """Whether a severity of a policy leaves an outcome as it is: a crash is no finding, and of what a rule itself takes
+    for no fault of the machine (an Xid that programs cause) a policy makes none."""
+    return outcome.status == CRASH or (outcome.failed and outcome.severity == INFO and rule.severity != INFO)
 
 
 # Beginnings of rules that judge what a driver tells.

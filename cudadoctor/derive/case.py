@@ -68,9 +68,10 @@ class Case:
         """The facts that would decide could not be read; the message says which."""
         return self._outcome(UNDECIDED, message, evidence, None)
 
-    def skipped(self, message: str, because_of: Optional[str] = None) -> Outcome:
-        """There is nothing to judge on this machine."""
-        return self._outcome(SKIP, message, (), None, because_of=because_of)
+    def skipped(self, message: str, because_of: Optional[str] = None, unread: Iterable[str] = ()) -> Outcome:
+        """There is nothing to judge on this machine. `unread`: facts that could not be read and are no loss, unless a
+        policy wants this rule decided."""
+        return self._outcome(SKIP, message, unread, None, because_of=because_of)
 
     def _outcome(
         self,

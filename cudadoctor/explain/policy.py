@@ -38,7 +38,8 @@ What can be asked for
 
 What the doctor's own checks count as
     [rules] CD115 = "error" makes each finding of that check an error; { severity = "error", required = true } also
-    leaves the verdict undecided where the check cannot be decided, or has nothing to judge because no driver answers.
+    leaves the verdict undecided where the check cannot be decided, or has nothing to judge because no driver answers
+    or nobody may read the kernel's log. A hint, as of an Xid that programs cause, stays one.
     That is how to ask for GPUs without ECC, Xid and row remapping trouble (CD115, CD114, CD113), for cool and fast ones
     (CD502, CD503, CD508), for whole links (CD504, CD122).
 

@@ -44,10 +44,11 @@ _OWN_FAMILIES = (
 # Rules that take the rest.
 _ELSEWHERE = {"lost": "CD113", "memory": "CD115", "nvlink": "CD122"}
 _SEVERITY = {"critical": ERROR, "error": WARNING, "warning": INFO, "info": INFO}
+_LOG = "kernel.log_events"
 
 
 def judge(case: Case) -> Outcome:
-    log = case.fact("kernel.log_events")
+    log = case.fact(_LOG)
     found = case.derived(xids)
     if not found:
         if log.is_absent:
@@ -56,12 +57,12 @@ def judge(case: Case) -> Outcome:
             return case.skipped("no NVIDIA GPU is here")
         if not log.is_known and case.derived(gpus_answer):
             # On many systems only root may read it; a grave Xid would show in other ways.
-            return case.skipped(f"the kernel log was not read ({log.reason}); the GPUs answer")
+            return case.skipped(f"the kernel log was not read ({log.reason}); the GPUs answer", unread=(_LOG,))
         if not log.is_known and not case.derived(maybe_own_linux):
-            return case.skipped(f"the kernel log is another system's ({log.reason})")
+            return case.skipped(f"the kernel log is another system's ({log.reason})", unread=(_LOG,))
         if not log.is_known:
-            return case.undecided(f"the kernel log was not read: {log.reason}", ("kernel.log_events",))
-        return case.passed("the kernel log tells of no Xid", ("kernel.log_events",))
+            return case.undecided(f"the kernel log was not read: {log.reason}", (_LOG,))
+        return case.passed("the kernel log tells of no Xid", (_LOG,))
     worst = worst_xid(case, *_OWN_FAMILIES)
     if worst is not None:
         return _failed(case, worst)
@@ -119,6 +120,6 @@ def _failed(case: Case, worst: XidEvent) -> Outcome:
 
 
 def _without(case: Case, worst: XidEvent) -> dict[str, object]:
-    if worst.fact != "kernel.log_events":
+    if worst.fact != _LOG:
         return {worst.fact: None}
-    return {"kernel.log_events": [e for e in case.value("kernel.log_events", []) if e.get("kind") != "xid"]}
+    return {_LOG: [e for e in case.value(_LOG, []) if e.get("kind") != "xid"]}

@@ -48,6 +48,7 @@ _MODULES = "symptom.infiniband_module_missing"
 _FOR_THE_SUBNET = "ib_umad"
 _SEVERITY = {"critical": ERROR, "error": WARNING}
 _NOT_HELPING = ("another torch build: the links between the GPUs are at fault",)
+_LOG = "kernel.log_events"
 
 
 def judge(case: Case) -> Outcome:
@@ -55,18 +56,18 @@ def judge(case: Case) -> Outcome:
         outcome = check(case)
         if outcome is not None:
             return outcome
-    log = case.fact("kernel.log_events")
+    log = case.fact(_LOG)
     if len(case.derived(gpus)) < 2:
         return case.skipped("no two GPUs are known to be here")
     if log.is_absent:
         return case.skipped("this system's kernel log tells of no NVLink")
     if not log.is_known and case.derived(gpus_answer):
-        return case.skipped(f"the kernel log was not read ({log.reason}); the GPUs answer")
+        return case.skipped(f"the kernel log was not read ({log.reason}); the GPUs answer", unread=(_LOG,))
     if not log.is_known and not case.derived(maybe_own_linux):
-        return case.skipped(f"the kernel log is another system's ({log.reason})")
+        return case.skipped(f"the kernel log is another system's ({log.reason})", unread=(_LOG,))
     if not log.is_known:
-        return case.undecided(f"the kernel log was not read: {log.reason}", ("kernel.log_events",))
-    return case.passed("the kernel log tells of no error of NVLink", ("kernel.log_events",))
+        return case.undecided(f"the kernel log was not read: {log.reason}", (_LOG,))
+    return case.passed("the kernel log tells of no error of NVLink", (_LOG,))
 
 
 def _logged(case: Case) -> Optional[Outcome]:
@@ -82,7 +83,7 @@ def _logged(case: Case) -> Optional[Outcome]:
         f"Act on Xid {worst.number}",
         worst.row.advice[0].upper() + worst.row.advice[1:] + ".",
         {worst.fact: [e for e in case.value(worst.fact, []) if e.get("kind") != "xid"]}
-        if worst.fact == "kernel.log_events"
+        if worst.fact == _LOG
         else {worst.fact: None},
     )
 
@@ -96,12 +97,12 @@ def _switch(case: Case) -> Optional[Outcome]:
     return _failed(
         case,
         f"an NVSwitch reports a fatal error (SXid {number})",
-        ("kernel.log_events",),
+        (_LOG,),
         ERROR,
         "Look after the NVSwitch",
         "Reset all GPUs and NVSwitches together, or reboot; restart the fabric manager. If it comes back, report it to "
         "the maker of the machine, with the log of nvidia-fabricmanager.",
-        {"kernel.log_events": [e for e in case.value("kernel.log_events", []) if e.get("kind") != "sxid"]},
+        {_LOG: [e for e in case.value(_LOG, []) if e.get("kind") != "sxid"]},
     )
 
 

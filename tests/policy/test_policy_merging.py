@@ -141,6 +141,18 @@ def test_a_finding_that_is_an_error_here() -> None:
     assert verdict(node(8).set(ERRORS), "[ignore]\nCD115 = 'known'") == (0, {})
 
 
+def test_what_a_program_did_is_no_error_of_the_machine_by_any_policy() -> None:
+    log = "NVRM: Xid (PCI:0000:01:00): {}, pid=1, name=python"
+    for xid, found in (("31", (0, {"CD114": (FAIL, "info")})), ("119", (1, {"CD114": (FAIL, "error")}))):
+        machine = node(8).log("xid", log.format(xid), bus_id="0000:01:00.0", number=xid)
+        assert verdict(machine, "[rules]\nCD114 = 'error'") == found
+
+
+def test_a_hint_of_a_rule_that_gives_hints_is_what_the_policy_says() -> None:
+    lazy = node(1).set({"gpu.0.persistence_mode": False})
+    assert verdict(lazy, "[rules]\nCD117 = 'error'") == (1, {"CD117": (FAIL, "error")})
+
+
 class TestRequiredRules:
     REQUIRED = "[rules]\nCD115 = { required = true }"
 
@@ -157,6 +169,18 @@ class TestRequiredRules:
         nobody_answers = linux().unknown("driver.nvml_version", "driver.smi_version", "gpu.count", "smi.gpus")
         assert "CD115" not in verdict(nobody_answers, "")[1]
         assert verdict(nobody_answers, self.REQUIRED)[1]["CD115"][0] == UNDECIDED
+
+    def test_one_whose_log_nobody_may_read(self) -> None:
+        unread = node(8).unknown("kernel.log_events")
+        for rule in ("CD114", "CD122"):
+            assert verdict(unread, f"[rules]\n{rule} = 'error'") == (0, {})
+            assert verdict(unread, f"[rules]\n{rule} = {{ required = true }}") == (3, {rule: (UNDECIDED, "error")})
+        one_gpu = node(1).unknown("kernel.log_events")
+        assert verdict(one_gpu, "[rules]\nCD122 = { required = true }") == (0, {})
+
+    def test_one_where_nobody_counted_the_gpus(self) -> None:
+        machine = node(8).unknown("gpu.count", "smi.gpus")
+        assert verdict(machine, "[rules]\nCD502 = { required = true }")[1]["CD502"][0] == UNDECIDED
 
     def test_one_that_has_nothing_to_judge_is_fine(self) -> None:
         # No NVSwitch here, and the driver answers: there is nothing that the fabric manager would have to do.
