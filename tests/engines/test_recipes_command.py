@@ -72,6 +72,20 @@ def test_a_script_is_written_so_that_it_can_be_run(name: str, mode: int, tmp_pat
     assert (tmp_path / "it").stat().st_mode & 0o777 == mode
 
 
+def test_what_somebody_has_edited_is_not_lost(tmp_path: Path) -> None:
+    policy = tmp_path / "preflight.toml"
+    again = ("policy/preflight", "-o", "preflight.toml")
+    assert run(*again, cwd=tmp_path).returncode == run(*again, cwd=tmp_path).returncode == 0
+    policy.write_text("[gpu]\ncount = 4\n")
+    done = run(*again, cwd=tmp_path)
+    assert (done.returncode, policy.read_text()) == (2, "[gpu]\ncount = 4\n")
+    assert done.stderr.decode() == (
+        "cudadoctor: error: 'preflight.toml' is there already, and another text; --force replaces it\n"
+    )
+    assert run(*again, "--force", cwd=tmp_path).returncode == 0
+    assert policy.read_text() == recipes()["policy/preflight"].text
+
+
 def test_what_is_no_file_stays_as_it_is() -> None:
     before = os.stat("/dev/null").st_mode
     assert run("ssh/pdsh", "-o", "/dev/null").returncode == 0
