@@ -56,7 +56,8 @@ Which policy holds
 
     For a check, being asked for and being ignored take each other's place. The files of the site count where the
     machine itself is looked at, not for --from, --facts and --replay. A site's file asks best for what holds for every
-    job: a job with one GPU on a node of eight is no fault.
+    job: a job with one GPU on a node of eight is no fault. And for what holds while jobs run: a health check that asks
+    for free memory (gpu.memory_free, system.memory_available, disk.temporary, disk.shm) drains nodes that are at work.
     cudadoctor check --policy preflight.toml --explain-policy shows what holds, where it stands, and what it took the
     place of. It looks at no machine.
 

@@ -27,7 +27,8 @@
 #
 #     CUDADOCTOR            the command, by its full path [cudadoctor]; "/usr/bin/python3 /shared/cudadoctor.pyz" is one
 #     CUDADOCTOR_OPTIONS    more options of check, as --policy /etc/cudadoctor/node.toml. /etc/cudadoctor/policy.toml
-#                           counts without being named.
+#                           counts without being named. Do not ask for what jobs use up, such as gpu.memory_free:
+#                           a node at work would be drained.
 #     CUDADOCTOR_DRAIN_ON   what else drains: any of "undecided" (exit 3), "failure" (the doctor is missing or broken),
 #                           "timeout" (it did not end within the deadline) [none]
 #     CUDADOCTOR_TAKE_BACK  no: a node stays drained until an admin says otherwise [yes]
