@@ -69,6 +69,17 @@ class OutcomeEntry(TypedDict):
     not_helping: list[str]
 
 
+class FindingEntry(TypedDict):
+    """A finding in short; `blame` is who can mend it."""
+
+    rule: str
+    name: str
+    severity: Severity
+    certainty: Certainty
+    blame: Blame
+    message: str
+
+
 class StepEntry(TypedDict):
     """`argv` is the exact command, or null for a step by hand, which `instructions` spells out."""
 

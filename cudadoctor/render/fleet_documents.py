@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Optional, TypedDict
 
-from cudadoctor.render.documents import Blame, Certainty, Severity, ToolEntry
+from cudadoctor.render.documents import FindingEntry, ToolEntry
 
 NodeState = Literal["fail", "crash", "undecided", "fine"]
-
-
-class FindingEntry(TypedDict):
-    """A finding on a node; `blame` is who can mend it."""
-
-    rule: str
-    name: str
-    severity: Severity
-    certainty: Certainty
-    blame: Blame
-    message: str
 
 
 class GroupEntry(TypedDict):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, cast
+from typing import Any, cast
 
 from cudadoctor.fleet.hostlist import fold
-from cudadoctor.fleet.model import Difference, Finding, FleetReport, Group, Value
-from cudadoctor.model import Outcome
+from cudadoctor.fleet.model import Difference, FleetReport, Group, Value
 from cudadoctor.render.fleet_documents import (
     DifferenceEntry,
-    FindingEntry,
     FleetDocument,
     GroupEntry,
     NodeEntry,
     ValueEntry,
 )
 from cudadoctor.render.fleet_view import FleetView
-from cudadoctor.render.json_report import dump
+from cudadoctor.render.json_report import dump, finding_entry
 
 
 def render(view: FleetView) -> str:
@@ -24,7 +22,7 @@ def render(view: FleetView) -> str:
 
 
 def document(view: FleetView) -> FleetDocument:
-    report = view.report
+    report, disagreement = view.report, view.report.disagreement
     return {
         "schema": "cudadoctor.fleet/1",
         "tool": {"name": "cudadoctor", "version": view.tool_version},
@@ -39,7 +37,7 @@ def document(view: FleetView) -> FleetDocument:
         "nodes": _nodes(report),
         "kinds": [{"label": kind.label, "nodes": list(kind.nodes)} for kind in report.kinds],
         "differences": [_difference(difference) for difference in report.differences],
-        "disagreement": _disagreement(report.disagreement),
+        "disagreement": finding_entry(disagreement) if disagreement is not None and disagreement.failed else None,
         "missing": list(report.missing),
         "unexpected": list(report.unexpected),
         "repeated": [
@@ -79,23 +77,13 @@ def _group(group: Group) -> GroupEntry:
     judgement = group.judgement
     entry = {
         "state": judgement.state,
-        "causes": [_finding(finding) for finding in judgement.counted],
-        "noted": [_finding(finding) for finding in judgement.noted],
-        "left_open": [_finding(finding) for finding in judgement.left_open],
+        "causes": [finding_entry(finding) for finding in judgement.counted],
+        "noted": [finding_entry(finding) for finding in judgement.noted],
+        "left_open": [finding_entry(finding) for finding in judgement.left_open],
         "nodes": list(group.nodes),
         "node_list": fold(group.nodes),
     }
     return cast(GroupEntry, entry)
-
-
-def _finding(finding: Finding) -> FindingEntry:
-    return cast(FindingEntry, finding._asdict())
-
-
-def _disagreement(outcome: Optional[Outcome]) -> Optional[FindingEntry]:
-    if outcome is None or not outcome.failed:
-        return None
-    return cast(FindingEntry, {key: getattr(outcome, key) for key in Finding._fields})
 
 
 def _difference(difference: Difference) -> DifferenceEntry:

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from cudadoctor.model import FixStep, Outcome
-from cudadoctor.render.documents import HandOverEntry, OutcomeEntry, PastedEntry, ReportDocument, StepEntry
+from cudadoctor.render.documents import (
+    FindingEntry,
+    HandOverEntry,
+    OutcomeEntry,
+    PastedEntry,
+    ReportDocument,
+    StepEntry,
+)
 from cudadoctor.render.view import Pasted, View
 
 
@@ -72,6 +79,11 @@ def _outcome(outcome: Outcome) -> OutcomeEntry:
         "not_helping": list(outcome.not_helping),
     }
     return cast(OutcomeEntry, entry)
+
+
+def finding_entry(found: Any) -> FindingEntry:
+    """What documents that show many findings keep of an outcome, or of a fleet's finding."""
+    return cast(FindingEntry, {key: getattr(found, key) for key in FindingEntry.__annotations__})
 
 
 def step_entry(step: FixStep) -> StepEntry:

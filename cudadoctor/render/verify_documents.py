@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Optional, TypedDict
 
-from cudadoctor.render.documents import Certainty, MatrixEntry, ToolEntry
+from cudadoctor.render.documents import Certainty, FindingEntry, MatrixEntry, ToolEntry
 
 
 class ExpectedEntry(TypedDict):
@@ -71,20 +71,9 @@ class PythonEntry(TypedDict):
     version: str
 
 
-class CauseEntry(TypedDict):
-    """A root cause that `check` finds on this machine."""
-
-    rule: str
-    name: str
-    severity: Literal["error", "warning", "info"]
-    certainty: Certainty
-    blame: Literal["environment", "machine", "allocation", "tool"]
-    message: str
-
-
 class VerifyDocument(TypedDict):
-    """`cudadoctor verify --format json`. `checks` are those that were asked for; `causes` are there where something
-    failed, the likeliest first."""
+    """`cudadoctor verify --format json`. `checks` are those that were asked for; `causes` what `check` finds on
+    the machine where something failed, the likeliest first."""
 
     schema: Literal["cudadoctor.verify/1"]
     tool: ToolEntry
@@ -96,4 +85,4 @@ class VerifyDocument(TypedDict):
     checks: list[str]
     gpus: list[SeenGpuEntry]
     results: list[ResultEntry]
-    causes: list[CauseEntry]
+    causes: list[FindingEntry]

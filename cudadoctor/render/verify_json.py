@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from cudadoctor.render.json_report import dump
+from cudadoctor.render.json_report import dump, finding_entry
 from cudadoctor.render.verify_documents import VerifyDocument
 from cudadoctor.render.verify_view import VerifyView, headline
 
@@ -26,16 +26,6 @@ def document(view: VerifyView) -> VerifyDocument:
         "checks": list(proof.checks),
         "gpus": [gpu._asdict() for gpu in proof.gpus],
         "results": [result.plain() for result in proof.results],
-        "causes": [
-            {
-                "rule": outcome.rule,
-                "name": outcome.name,
-                "severity": outcome.severity,
-                "certainty": outcome.certainty,
-                "blame": outcome.blame,
-                "message": outcome.message,
-            }
-            for outcome in proof.causes
-        ],
+        "causes": [finding_entry(outcome) for outcome in proof.causes],
     }
     return cast(VerifyDocument, entry)
