@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A file of some lines: what takes longer lies on a dead path.
 _SECONDS = 5.0
+# Even from a fast disk torch takes longer to load.
+_LEAST_SECONDS = 0.5
 
 
 def policy_of(
@@ -31,7 +33,10 @@ def policy_of(
     paths = [*site, *([named] if live and named else [])]
     rules = {rule: rule_name(rule) for rule in rule_files()}
     try:
-        documents = [read_policy(_text(path, until), path, rules) for path in (*paths, *files)]
+        documents = [
+            read_policy(_text(path, until, path == named and path not in files), path, rules)
+            for path in (*paths, *files)
+        ]
         required = tuple(read_requirement(text, rules) for text in requirements)
     except PolicyError as error:
         raise InputError(str(error)) from None
@@ -40,7 +45,7 @@ def policy_of(
     return merged(documents)
 
 
-def _text(path: str, until: float) -> str:
+def _text(path: str, until: float, by_variable: bool = False) -> str:
     from cudadoctor.system.bounded import is_ours, read_file, read_stream
 
     try:
@@ -53,22 +58,15 @@ def _text(path: str, until: float) -> str:
         else:
             data = read_file(path, MOST_BYTES + 1, until)
     except OSError as error:
-        raise InputError(f"cannot read the policy {path!r}: {error.strerror or error}") from None
+        whose = f", which {_checking.SITE_VARIABLE} names" if by_variable else ""
+        raise InputError(f"cannot read the policy {path!r}{whose}: {error.strerror or error}") from None
     if len(data) > MOST_BYTES:
         raise InputError(f"{path!r} is larger than {MOST_BYTES >> 20} MiB, which no policy is")
     try:
         return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        line = data[: _first_bad(data)].count(b"\n") + 1
-        raise InputError(f"{path}:{line}: not text; expected TOML in UTF-8") from None
-
-
-def _first_bad(data: bytes) -> int:
-    try:
-        data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start
-    return 0
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}:{line}: not text; expected TOML in UTF-8") from None
 
 
 def options_of(
@@ -112,11 +110,12 @@ def proved(policy: Policy, facts: Facts, seconds: Optional[float]) -> dict[str, 
     `seconds`: what is left of the whole run; None where nobody set a deadline for it.
     """
     from cudadoctor.model import ParseError, known, unknown
+    from cudadoctor.verify.plan import SECONDS
 
     checks = policy.value("verify.checks")
     if not checks:
         return {}
-    limit = policy.value("verify.timeout", _VERIFY_SECONDS)
+    limit = policy.value("verify.timeout", SECONDS)
     # One process for all GPUs and one for each, one after the other: together they keep within what is left.
     left = limit if seconds is None else min(limit, seconds / (1 + max(facts.value("gpu.count", 1), 1)))
     source = "cudadoctor verify"
@@ -131,8 +130,3 @@ def proved(policy: Policy, facts: Facts, seconds: Optional[float]) -> dict[str, 
         return {"verify.results": known(run(str(python), checks, (), left, facts), source)}
     except (ParseError, OSError) as error:
         return {"verify.results": unknown(str(error), source)}
-
-
-# Loading torch from a slow disk takes half a minute, and from a fast one more than this.
-_VERIFY_SECONDS = 120.0
-_LEAST_SECONDS = 0.5

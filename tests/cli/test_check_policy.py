@@ -160,6 +160,16 @@ def test_a_file_that_is_not_there(run: Run, tmp_path: Path) -> None:
     assert result.exit == 2 and "cannot read the policy" in result.err and "No such file" in result.err
 
 
+def test_a_variable_that_names_no_file_is_named_itself(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDADOCTOR_POLICY", "/nowhere.toml")
+    result = run("check")
+    assert (result.exit, result.err) == (
+        2,
+        "cudadoctor: error: cannot read the policy '/nowhere.toml', which CUDADOCTOR_POLICY names: No such file or "
+        "directory\n",
+    )
+
+
 def test_a_file_that_is_no_text(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_bytes(b"[gpu]\ncount = \xff8\n")
