@@ -17,7 +17,7 @@ ROOT = Path(cudadoctor.__file__).parent
 # Each layer may import itself and those to its left.
 ORDER = ("model", "parse", "matrix", "derive", "resolve", "rules", "diagnose", "plan", "render")
 MAY_IMPORT: dict[str, set[str]] = {layer: set(ORDER[: place + 1]) for place, layer in enumerate(ORDER)}
-MAY_IMPORT["policy"] = {"model", "parse", "matrix", "policy"}
+MAY_IMPORT["policy"] = {"model", "parse", "matrix", "policy", "verify"}
 MAY_IMPORT["render"].add("policy")
 MAY_IMPORT["reports"] = {"model", "parse", "matrix", "reports"}
 MAY_IMPORT["rules"].add("bundle")  # how they are found

@@ -7,19 +7,7 @@ from typing import Any, Callable, Optional
 from cudadoctor.model.outcome import ALLOCATION, ENVIRONMENT, MACHINE, SEVERITIES
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.policy import values
-
-# What `cudadoctor verify` can prove.
-VERIFY_CHECKS = (
-    "versions",
-    "allocation",
-    "matmul",
-    "bandwidth",
-    "memory-bandwidth",
-    "peer",
-    "nccl",
-    "cudnn",
-    "compile",
-)
+from cudadoctor.verify.plan import CHECKS
 
 
 class Setting(NamedTuple):
@@ -121,7 +109,7 @@ SETTINGS: dict[str, Setting] = {
         values.some_of(ENVIRONMENT, MACHINE, ALLOCATION), "only what these can mend counts", None, _list
     ),
     # -- cudadoctor verify
-    "verify.checks": Setting(values.some_of(*VERIFY_CHECKS), "what `cudadoctor verify` has to prove", "CD020", _list),
+    "verify.checks": Setting(values.some_of(*CHECKS), "what `cudadoctor verify` has to prove", "CD020", _list),
     "verify.timeout": Setting(values.seconds, "deadline of that", None, _seconds),
 }
 

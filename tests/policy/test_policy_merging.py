@@ -17,7 +17,7 @@ from cudadoctor.model import FAIL, SKIP, UNDECIDED
 from cudadoctor.model.catalogue import CATALOGUE, fits, spec_of
 from cudadoctor.model.report import exit_status
 from cudadoctor.policy import Document, Entry, Policy, merged, read_policy, read_requirement
-from cudadoctor.policy.settings import SECTIONS, SETTINGS, VERIFY_CHECKS
+from cudadoctor.policy.settings import SECTIONS, SETTINGS
 from cudadoctor.recipes import recipes
 from cudadoctor.rules import rule_files, rule_name
 from cudadoctor.testing import GIB, Machine, linux, node
@@ -210,12 +210,6 @@ def test_what_is_read_fits_the_fact(name: str) -> None:
         assert entry.text
         return
     pytest.fail(f"no value was taken for {name}")
-
-
-def test_the_checks_of_verify_are_those_that_there_are() -> None:
-    from cudadoctor.verify.plan import CHECKS
-
-    assert set(VERIFY_CHECKS) == set(CHECKS)
 
 
 def test_the_example_names_every_key_and_can_be_used() -> None:
