@@ -7,6 +7,7 @@ the rules that look at temperatures. Nothing is left out of the comparison: sour
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Optional, TypeVar
 
@@ -154,11 +155,14 @@ class Judge:
         self._unknown_ok = unknown_ok
         # Each different fact once, by its name and what a document says of it: two nodes have the same fact exactly
         # when they have the same object.
-        self._facts: dict[tuple[str, str], Fact[Any]] = {}
+        self._facts: dict[tuple[str, bytes], Fact[Any]] = {}
         # By rule, by the names of the facts that it asked for in one run or another: its answers by what these held.
         self._answers: dict[str, _Memory] = {}
         # The same of the questions that rules have in common.
         self._derived: _Derived = {}
+        # The node before, and by rule what was said of it and the names of the facts that the rule asked for.
+        self._before: dict[str, Fact[Any]] = {}
+        self._said: dict[str, tuple[_Answer, frozenset[str]]] = {}
         # By the answers of all rules, which are kept with the verdict: no other one may get their place in memory.
         self._verdicts: dict[_Contents, tuple[Judgement, list[_Answer]]] = {}
         self._judgements: dict[Judgement, Judgement] = {}
@@ -175,8 +179,10 @@ class Judge:
             self._answers.clear()
             self._derived.clear()
             self._verdicts.clear()
-        node = _AtHand(self._read(entries), self._matrix, self._derived)
-        answers = {rule_id: self._answer(rule_id, node) for rule_id in rule_files()}
+            self._before = {}
+        facts = self._read(entries)
+        node = _AtHand(facts, self._matrix, self._derived)
+        answers = self._answers_about(facts, node)
         # Of what passed or was skipped nothing is shown, and nothing follows from it.
         key = tuple([id(a) if a[1].status in _SHOWN else a[1].status for a in answers.values()])
         found = self._verdicts.get(key)
@@ -192,8 +198,8 @@ class Judge:
         known_facts = self._facts
         facts = {}
         for name, entry in entries.items():
-            # The representation tells True from 1 and 1 from 1.0, which compare as equal.
-            key = (name, repr(entry))
+            # Unlike the values, which compare as equal, this form tells True from 1 and 1 from 1.0.
+            key = (name, marshal.dumps(entry, 0))
             fact = known_facts.get(key)
             if fact is None:
                 fact = known_facts[key] = read_fact(name, entry)
@@ -202,15 +208,32 @@ class Judge:
             facts["examination.kind"] = _OF_A_DOCUMENT
         return facts
 
-    def _answer(self, rule_id: str, node: _AtHand) -> _Answer:
+    def _answers_about(self, facts: dict[str, Fact[Any]], node: _AtHand) -> dict[str, _Answer]:
+        """What each rule says of the node. A rule that asked for nothing in which the node differs from the one before
+        says the same of it."""
+        before = self._before
+        differs = {name for name, fact in facts.items() if before.get(name) is not fact}
+        if len(before) != len(facts) or not before.keys() >= facts.keys():
+            differs.add(_ALL_NAMES)
+            differs.update(before.keys() - facts.keys())
+        answers = {}
+        for rule_id in rule_files():
+            said = self._said.get(rule_id)
+            if said is None or not said[1].isdisjoint(differs):
+                said = self._said[rule_id] = self._answer(rule_id, node)
+            answers[rule_id] = said[0]
+        self._before = facts
+        return answers
+
+    def _answer(self, rule_id: str, node: _AtHand) -> tuple[_Answer, frozenset[str]]:
         known_answers = self._answers.setdefault(rule_id, {})
         for names, answers in known_answers.items():
             found: Optional[_Answer] = answers.get(node.contents(names))
             if found is not None:
-                return found
+                return found, frozenset(names)
         answer, names = node.judged(rule_id)
         _keep(known_answers, names, node.contents(names), answer)
-        return answer
+        return answer, frozenset(names)
 
     def of_outcomes(self, outcomes: Collection[Outcome], root_causes: Collection[str]) -> Judgement:
         """The verdict that follows from outcomes; those that passed or were skipped may be left out."""
