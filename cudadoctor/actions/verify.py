@@ -158,7 +158,8 @@ class _Runner:
         folder = os.path.join(self._folder, str(self._number))
         os.mkdir(folder)
         mark = "verify-" + os.urandom(8).hex()
-        request = {"role": role, "checks": list(checks), "sizes": dict(self._sizes), "folder": folder}
+        request: dict[str, Any] = {"role": role, "checks": list(checks), "sizes": dict(self._sizes), "folder": folder}
+        request["caller"] = os.getpid()
         # -B: a check leaves no compiled files in the environment. Not -I: what PYTHONPATH and the user's own packages
         # bring is what the person's programs get.
         command = [self._python, "-B", self._script, mark, json.dumps(request)]

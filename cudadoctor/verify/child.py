@@ -433,6 +433,7 @@ def nccl(torch, request, mark):
     processes = []
     for rank in range(count):
         told = {"role": "rank", "rank": rank, "world": count, "store": store, "sizes": request["sizes"], "checks": []}
+        told["caller"] = os.getpid()
         command = [sys.executable, "-B", os.path.abspath(__file__), mark, json.dumps(told)]
         processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE))
     try:
@@ -507,7 +508,7 @@ def reduce_as_rank(torch, request):
 # -- from the first line to the last -----------------------------------------------------------------------------------
 
 
-def die_with_caller():
+def die_with_caller(caller):
     """Linux: nothing of this outlives who asked for it. And no crash leaves its memory in a file. What the caller held
     back while it started us comes through again."""
     if hasattr(signal, "pthread_sigmask"):
@@ -523,6 +524,8 @@ def die_with_caller():
             import ctypes
 
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+            if os.getppid() == 1 != caller:
+                os._exit(1)  # the caller has been ended before that
         except (ImportError, OSError, AttributeError):
             pass
 
@@ -530,7 +533,7 @@ def die_with_caller():
 def main(arguments):
     mark, request = arguments[0], json.loads(arguments[1])
     reporter = Reporter(mark)
-    die_with_caller()
+    die_with_caller(request.get("caller", 1))
     try:
         import faulthandler
 

@@ -9,7 +9,7 @@ from cudadoctor.matrix import Matrix
 from cudadoctor.model import CERTAIN, ERROR, FAIL, PASS, SKIP, WARNING, Facts
 from cudadoctor.model.pattern import pattern
 from cudadoctor.verify.lines import Ending, Said, number, text, whole
-from cudadoctor.verify.meaning import suspects
+from cudadoctor.verify.meaning import NOT_STARTED, suspects
 from cudadoctor.verify.plan import ALLOCATION, OF_ALL_GPUS, OF_ONE_GPU, VERSIONS
 from cudadoctor.verify.results import (
     CRASHED,
@@ -294,9 +294,12 @@ def _lost(at_hand: tuple[str, str], said: Said, ending: Ending, gpu: Optional[in
     if ending.refused:
         message = f"the interpreter cannot be started: {ending.refused}"
         return _failed(base, ENDED, message)._replace(rule=None, suspects=())
+    if ending.timed_out and not said.python:
+        # Before torch, and before anything that has to do with a GPU.
+        found = _failed(base, HUNG, "the interpreter did not start in time")
+        return found._replace(rule=NOT_STARTED[0], suspects=NOT_STARTED)
     if ending.timed_out:
-        what = f"did not end within {ending.seconds:.0f} s" if said.python else "the interpreter did not start in time"
-        return _failed(base, HUNG, what)
+        return _failed(base, HUNG, f"did not end within {ending.seconds:.0f} s")
     if ending.signal:
         what = "the check crashed" if said.at_hand else "the process crashed"
         return _failed(base, CRASHED, f"{what} ({ending.signal})")

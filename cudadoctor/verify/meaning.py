@@ -66,6 +66,9 @@ SUSPECTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("compile", WRONG): ("CD306", "CD115"),
 }
 
+# An interpreter that does not come to its first line.
+NOT_STARTED = ("CD609",)
+
 
 def suspects(check: str, how: str) -> tuple[str, ...]:
     """Ids of rules. A process that ended by itself is like one that was ended."""

@@ -191,6 +191,7 @@ def test_a_check_that_was_never_reported(
 def test_an_interpreter_that_does_not_even_start_in_time() -> None:
     (found,) = judged(read_lines(b"", MARK), Ending(None, "", True, 5.0), ("versions",))
     assert (found.how, found.message) == ("hang", "the interpreter did not start in time")
+    assert (found.rule, found.suspects) == ("CD609", ("CD609",))  # nothing that has to do with a GPU
 
 
 def test_what_was_proven_before_a_crash_at_the_end_stays_proven() -> None:
