@@ -40,6 +40,10 @@ def check(
     """Examines the machine that the options mean (see `_input.Machine`), writes the report, gives the exit status."""
     chosen = Machine(**machine)
     others = [_also(text) for text in also]
+    files = [path for _, path in others] + ([output] if output else [])
+    twice = next((path for place, path in enumerate(files) if path in files[:place]), None)
+    if twice is not None:
+        raise InputError(f"--also and -o name {twice!r} more than once")
     held: Optional[Policy] = None
     if policy or require or explain_policy or (chosen.is_live and _site_asks()):
         from cudadoctor.cli import _policy
@@ -77,9 +81,17 @@ def check(
     if chosen.is_live:
         view = _private.private(view)
     plain = view._replace(style=_output.style("never", verbose, to_file=True))
+    unwritten: Optional[InputError] = None
     for name, path in others:
-        _output.write(render(name, plain), path, reading.until)
-    _output.write(render(form, view), output, reading.until)
+        try:
+            _output.write(render(name, plain), path, reading.until)
+        except InputError as error:
+            unwritten = unwritten or error
+    # A verdict is not lost because a copy of it is. (A plugin's first line and its exit status have to agree.)
+    if unwritten is None or form != "nagios":
+        _output.write(render(form, view), output, reading.until)
+    if unwritten is not None:
+        raise unwritten
     return exit_status(form, view)
 
 

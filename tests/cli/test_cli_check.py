@@ -68,7 +68,21 @@ def test_one_run_writes_several_formats(run: Run, facts_file: FactsFile, tmp_pat
 
 def test_a_file_that_cannot_be_written_is_no_verdict(run: Run, facts_file: FactsFile, tmp_path: Path) -> None:
     result = run("check", "--facts", facts_file(linux()), "--also", f"json={tmp_path}/no/report.json")
-    assert (result.exit, result.out) == (2, "") and "cannot write" in result.err
+    assert result.exit == 2 and "cannot write" in result.err
+    # What was seen is told all the same, and in all other files; a plugin's line has to be that of its exit status.
+    assert result.out.startswith("OK    torch")
+    other = tmp_path / "report.md"
+    words = ("--also", f"json={tmp_path}/no/report.json", "--also", f"markdown={other}", "--format", "nagios")
+    result = run("check", "--facts", facts_file(linux()), *words)
+    assert (result.exit, result.out.startswith("CUDA UNKNOWN - cudadoctor: error: cannot write")) == (3, True)
+    assert other.read_text("utf-8").startswith("**OK:** ")
+
+
+@pytest.mark.parametrize("words", [("--also", "junit=a"), ("-o", "a")])
+def test_a_file_takes_one_report(run: Run, tmp_path: Path, words: tuple[str, str]) -> None:
+    result = run("check", "--also", "json=a", *words)
+    assert (result.exit, result.out) == (2, "")
+    assert result.err == "cudadoctor: error: --also and -o name 'a' more than once\n"
 
 
 def test_only_the_machine_s_own_faults_count_where_that_is_asked_for(run: Run, facts_file: FactsFile) -> None:
