@@ -24,6 +24,8 @@ Exit status
     0 all nodes are fine; 1 nodes fail, are missing or (with --fail-on warning) disagree; 2 the input cannot be used;
     3 nodes without a verdict, or snapshots that cannot be read. --format bad-nodes prints failing and missing nodes as
     a list for --exclude, and leaves out those without a verdict: nobody knows that they are bad.
+    What a node's own check failed by (--fail-on warning, a policy) fails here, too, and what was undecided and fine
+    there (--unknown-ok) is fine.
 
 References
     https://slurm.schedmd.com/scontrol.html

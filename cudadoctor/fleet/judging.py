@@ -22,7 +22,7 @@ from cudadoctor.model import CRASH as CRASHED
 from cudadoctor.model.catalogue import fits, spec_of
 from cudadoctor.model.fact import FACTS_SCHEMA
 from cudadoctor.model.outcome import SEVERITIES
-from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE, EXIT_UNUSABLE, blamed, exit_status, rank
+from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE, EXIT_UNDECIDED, EXIT_UNUSABLE, blamed, exit_status, rank
 from cudadoctor.rules import rule_files
 
 T = TypeVar("T")
@@ -235,12 +235,16 @@ class Judge:
         _keep(known_answers, names, node.contents(names), answer)
         return answer, frozenset(names)
 
-    def of_outcomes(self, outcomes: Collection[Outcome], root_causes: Collection[str]) -> Judgement:
-        """The verdict that follows from outcomes; those that passed or were skipped may be left out."""
-        status = exit_status(tuple(outcomes), self._fail_on, self._unknown_ok)
+    def of_outcomes(
+        self, outcomes: Collection[Outcome], root_causes: Collection[str], there: Optional[int] = None
+    ) -> Judgement:
+        """The verdict that follows from outcomes; those that passed or were skipped may be left out. `there`: the exit
+        status of the node's own check."""
+        fail_on, unknown_ok = self._weights(tuple(outcomes), there)
+        status = exit_status(tuple(outcomes), fail_on, unknown_ok)
         state = {EXIT_FINDINGS: FAILS, EXIT_UNUSABLE: CRASH, EXIT_FINE: FINE}.get(status, OPEN)
         by_id = {outcome.rule: outcome for outcome in outcomes}
-        threshold = SEVERITIES.index(self._fail_on)
+        threshold = SEVERITIES.index(fail_on)
         order = {rule_id: place for place, rule_id in enumerate(root_causes)}
         failed = [outcome for outcome in outcomes if outcome.status == FAIL]
         failed.sort(key=lambda o: (order.get(o.rule, len(order)), rank(o), o.rule))
@@ -255,6 +259,18 @@ class Judge:
             tuple(_finding(outcome, by_id) for outcome in left_open),
         )
         return self._judgements.setdefault(judgement, judgement)
+
+    def _weights(self, outcomes: tuple[Outcome, ...], there: Optional[int]) -> tuple[str, bool]:
+        """The least severity that fails, and whether what is undecided is fine. A policy of the node may have asked for
+        more, or put up with less: what was a failure there is one here, and what was fine there is not undecided."""
+        if there in (EXIT_UNUSABLE, EXIT_UNDECIDED, None):
+            return self._fail_on, self._unknown_ok
+        if there == EXIT_FINE:
+            return self._fail_on, True
+        for severity in SEVERITIES[SEVERITIES.index(self._fail_on) :]:
+            if exit_status(outcomes, severity) == EXIT_FINDINGS:
+                return severity, self._unknown_ok
+        return self._fail_on, self._unknown_ok
 
 
 class _AtHand:

@@ -50,7 +50,10 @@ class Reader:
         if not isinstance(entries, dict):
             raise ParseError("'facts' must be an object that maps fact names to facts")
         if schema == REPORT:
-            judgement = self._judge.of_outcomes(_outcomes(value.get("outcomes")), _root_causes(value))
+            there = value.get("exit")
+            judgement = self._judge.of_outcomes(
+                _outcomes(value.get("outcomes")), _root_causes(value), there if type(there) is int else None
+            )
             tool, matrix = _text(value, "tool", "version"), _text(value, "matrix", "revision")
         else:
             judgement = self._judge.of_facts(entries)

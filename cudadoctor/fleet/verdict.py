@@ -54,7 +54,7 @@ def _failing(report: FleetReport, groups: Sequence[Group]) -> str:
     total = len(report.nodes) + len(report.missing)
     causes = [cause for group in groups for cause in group.judgement.counted[:1]]
     # What a site's policy asks for is not what CUDA needs.
-    broken = report.fail_on == ERROR and not any(cause.rule.startswith("CD0") for cause in causes)
+    broken = report.fail_on == ERROR and all(c.severity == ERROR and not c.rule.startswith("CD0") for c in causes)
     verb = ("cannot run CUDA" if broken else "fails") if count == 1 else ("cannot run CUDA" if broken else "fail")
     texts = [
         f"{short(group.nodes)} {cause.name} ({cause.rule})"

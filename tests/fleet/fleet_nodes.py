@@ -58,6 +58,15 @@ def outcome(rule: str = "CD113", name: str = "gpu-lost", status: object = "fail"
     return {**entry, **more}
 
 
+def _exit(outcomes: Sequence[dict[str, Any]]) -> int:
+    """The exit status of a check without options that found this."""
+    if any(entry["status"] == "fail" and entry["severity"] == "error" for entry in outcomes):
+        return 1
+    if any(entry["status"] == "crash" for entry in outcomes):
+        return 2
+    return 3 if any(entry["status"] == "unknown" and entry["chain"] for entry in outcomes) else 0
+
+
 def report(name: Optional[str], *outcomes: dict[str, Any], **facts: Any) -> dict[str, Any]:
     """A report document with these outcomes; the root causes are all that fail."""
     named = {} if name is None else {"scheduler.node": name}
@@ -65,7 +74,7 @@ def report(name: Optional[str], *outcomes: dict[str, Any], **facts: Any) -> dict
         "schema": "cudadoctor.report/1",
         "tool": {"name": "cudadoctor", "version": "1.2.3"},
         "matrix": {"revision": "2026.11.0", "checked": "2026-11-20", "age_days": 10},
-        "exit": 1 if outcomes else 0,
+        "exit": _exit(outcomes),
         "root_causes": [entry["rule"] for entry in outcomes if entry["status"] == "fail"],
         "outcomes": list(outcomes),
         "plan": {"steps": [], "advice": []},

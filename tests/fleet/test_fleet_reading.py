@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cudadoctor.fleet.lines import MOST_LETTERS, Document, documents
-from cudadoctor.fleet.model import FAIL, FINE, Snapshot, Unreadable
+from cudadoctor.fleet.model import CRASH, FAIL, FINE, UNDECIDED, Snapshot, Unreadable
 
 ONE = report_line("n1", outcome())
 TWO = report_line("n2")
@@ -89,6 +89,28 @@ def test_the_verdict_is_worked_out_anew_from_what_the_node_found() -> None:
     assert [finding.rule for finding in failed.judgement.counted] == ["CD113"]
     assert fine.judgement.state == FINE
     assert [finding.rule for finding in fine.judgement.noted] == ["CD117"]
+
+
+# What a check found, the exit status that it had by its own options or policy, what becomes of the node here.
+THERE = [
+    (outcome(severity="warning"), 1, FAIL, "--fail-on warning"),
+    (outcome(severity="warning"), 75, FAIL, "--fail-on warning --retry-code 75"),
+    (outcome(severity="info"), 1, FAIL, "--fail-on info"),
+    (outcome(severity="warning"), 0, FINE, "no options"),
+    (outcome(), 0, FAIL, "a report that somebody has edited"),
+    (outcome(severity="warning", status="unknown", chain=True), 0, FINE, "--unknown-ok"),
+    (outcome(severity="warning", status="unknown", chain=True), 3, UNDECIDED, "no options"),
+    (outcome(status="crash", chain=True), 2, CRASH, "no options"),
+    (outcome(severity="warning"), "1", FINE, "an exit status that is none"),
+]
+
+
+@pytest.mark.parametrize("found, status, state, options", THERE, ids=[f"{row[3]} {row[2]}" for row in THERE])
+def test_a_node_is_no_better_here_than_by_its_own_policy(
+    found: dict[str, object], status: object, state: str, options: str
+) -> None:
+    (snapshot,) = read(json.dumps({**report("n1", found), "exit": status}))
+    assert snapshot.judgement.state == state
 
 
 def test_a_finding_that_follows_from_another_is_the_fault_of_whoever_can_mend_that_one() -> None:
