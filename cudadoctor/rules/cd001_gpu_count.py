@@ -23,7 +23,7 @@ from __future__ import annotations
 from cudadoctor.derive.gpus import LENT_TO_GUESTS
 from cudadoctor.derive.policy import NOT_ASKED, in_range, is_split, plainly, seen
 from cudadoctor.derive.surroundings import in_container, in_job
-from cudadoctor.model.catalogue import gpu_numbers
+from cudadoctor.model.catalogue import MOST_GPUS, gpu_numbers
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.rules.api import (
     ALLOCATION,
@@ -54,8 +54,6 @@ RULE = Rule(
 
 _ASKED = "policy.gpu.count"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-# No machine has more.
-_MANY = 256
 
 
 class _Why(NamedTuple):
@@ -89,7 +87,7 @@ def judge(case: Case) -> Outcome:
         )
     if fine:
         return case.passed(f"{_gpus(count)} seen, {plainly(wanted)} asked for", (_ASKED, *here.facts))
-    too_few = any(in_range(number, wanted) for number in range(count + 1, _MANY))
+    too_few = any(in_range(number, wanted) for number in range(count + 1, MOST_GPUS + 1))
     why = _too_few(case, count, wanted) if too_few else _too_many(case)
     return case.failed(
         f"{_gpus(count)} seen, {plainly(wanted)} asked for: {why.words}",
@@ -142,7 +140,7 @@ def _too_many(case: Case) -> _Why:
 
 
 def _given(case: Case, words: str, certainty: str, facts: tuple[str, ...], wanted: str) -> _Why:
-    least = next((number for number in range(1, _MANY) if in_range(number, wanted)), 1)
+    least = next((number for number in range(1, MOST_GPUS + 1) if in_range(number, wanted)), 1)
     in_a_job = case.value("scheduler.kind") is not None
     effect = {"gpu.count": least, **{f"gpu.{number}.lost": False for number in range(least)}}
     fix = Remedy("request-gpu", {"count": least, "effect": effect}) if in_a_job else Remedy("run-container-with-gpu")

@@ -23,7 +23,8 @@ from typing import Optional
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name
 from cudadoctor.matrix.names import contains, words
-from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Rule
+from cudadoctor.rules.cards import another_card
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -57,14 +58,9 @@ def judge(case: Case) -> Outcome:
         facts,
         data={"gpu": judged.worst, "name": judged.value, "wanted": names},
         fixes=(
-            Remedy(
-                "manual",
-                {
-                    "title": "Ask for the kind of card",
-                    "text": "With Slurm: --gres=gpu:TYPE:COUNT or --constraint; in Kubernetes: a node selector on "
-                    "nvidia.com/gpu.product. Otherwise take another machine, or widen gpu.names of the policy.",
-                    "kind": "job",
-                },
+            another_card(
+                "Ask for the kind of card",
+                "Otherwise take another machine, or widen gpu.names of the policy.",
             ),
         ),
     )

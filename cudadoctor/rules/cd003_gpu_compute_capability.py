@@ -18,7 +18,8 @@ References
 from __future__ import annotations
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name, in_range, plainly
-from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Rule
+from cudadoctor.rules.cards import another_card
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -52,15 +53,9 @@ def judge(case: Case) -> Outcome:
         facts,
         data={"gpu": judged.worst, "value": judged.value, "wanted": wanted},
         fixes=(
-            Remedy(
-                "manual",
-                {
-                    "title": "Ask for another kind of card",
-                    "text": "With Slurm: --gres=gpu:TYPE:COUNT or --constraint; in Kubernetes: a node selector on "
-                    "nvidia.com/gpu.product. Where the program runs on this card, widen gpu.compute_capability of the "
-                    "policy.",
-                    "kind": "job",
-                },
+            another_card(
+                "Ask for another kind of card",
+                "Where the program runs on this card, widen gpu.compute_capability of the policy.",
             ),
         ),
     )

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name
 from cudadoctor.parse.sizes import show_size
-from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.api import ALLOCATION, ERROR, Case, Outcome, Rule
+from cudadoctor.rules.cards import another_card
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -53,15 +54,10 @@ def judge(case: Case) -> Outcome:
         facts,
         data={"gpu": judged.worst, "value": judged.value, "wanted": wanted},
         fixes=(
-            Remedy(
-                "manual",
-                {
-                    "title": "Ask for a card with more memory",
-                    "text": "With Slurm: --gres=gpu:TYPE:COUNT or --constraint; in Kubernetes: a node selector on "
-                    "nvidia.com/gpu.product. Where this is the card that is meant, gpu.memory_total of the policy asks "
-                    "for too much: each card keeps some of its memory for itself.",
-                    "kind": "job",
-                },
+            another_card(
+                "Ask for a card with more memory",
+                "Where this is the card that is meant, gpu.memory_total of the policy asks for too much: each card keeps "
+                "some of its memory for itself.",
             ),
         ),
     )

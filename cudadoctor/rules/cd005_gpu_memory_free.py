@@ -21,6 +21,7 @@ from __future__ import annotations
 from cudadoctor.derive.policy import NOT_ASKED, each_gpu, gpu_name
 from cudadoctor.parse.sizes import show_size
 from cudadoctor.rules.api import ALLOCATION, ERROR, MACHINE, Case, Outcome, Remedy, Rule
+from cudadoctor.rules.cards import another_card
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
 
 RULE = Rule(
@@ -57,7 +58,7 @@ def judge(case: Case) -> Outcome:
             (*facts, f"gpu.{judged.worst}.memory_total"),
             blame=ALLOCATION,
             data={"gpu": judged.worst, "value": judged.value, "wanted": wanted},
-            fixes=(_another_card(),),
+            fixes=(another_card("Ask for a card with more memory", "Or ask for less: gpu.memory_free of the policy."),),
         )
     held = case.value(f"gpu.{judged.worst}.processes", [])
     by = f", {len(held)} process{'es' if len(held) > 1 else ''} on it" if held else ""
@@ -78,15 +79,3 @@ def _free_it(held: bool) -> Remedy:
             "is left over. Or take another GPU or node."
         )
     return Remedy("manual", {"title": "Free the GPU's memory", "text": text})
-
-
-def _another_card() -> Remedy:
-    return Remedy(
-        "manual",
-        {
-            "title": "Ask for a card with more memory",
-            "text": "With Slurm: --gres=gpu:TYPE:COUNT or --constraint; in Kubernetes: a node selector on "
-            "nvidia.com/gpu.product. Or ask for less: gpu.memory_free of the policy.",
-            "kind": "job",
-        },
-    )
