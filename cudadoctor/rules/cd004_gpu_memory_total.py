@@ -56,8 +56,8 @@ def judge(case: Case) -> Outcome:
         fixes=(
             another_card(
                 "Ask for a card with more memory",
-                "Where this is the card that is meant, gpu.memory_total of the policy asks for too much: each card keeps "
-                "some of its memory for itself.",
+                "Where this is the card that is meant, gpu.memory_total of the policy asks for too much: each card "
+                "keeps some of its memory for itself.",
             ),
         ),
     )
