@@ -47,7 +47,7 @@ def fleet(
     if form == "bad-nodes" and strange:
         _output.write_error(f"cudadoctor: left out, as no scheduler takes such names: {', '.join(strange)}")
     style = _output.style(color, verbose, to_file=output not in (None, "-"))
-    _output.write(render(FleetView(report, form, style, __version__)), output)
+    _output.write(render(FleetView(report, form, style, __version__, program())), output)
     return report.exit
 
 

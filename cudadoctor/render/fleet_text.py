@@ -19,6 +19,8 @@ from cudadoctor.render.style import clean, columns, wrap
 # Rows of one label, and values of one difference: more are counted.
 _MOST_ROWS = 12
 _MOST_VALUES = 5
+# Pages that are named.
+_MOST_EXPLAINED = 3
 
 
 def render(view: FleetView) -> str:
@@ -59,6 +61,11 @@ def _lines(view: FleetView) -> Iterator[str]:
                 yield from _hanging("        ", f"{clean(text)}{count}", view)
             if len(texts) > most:
                 yield f"        and {len(texts) - most} more values (--verbose)"
+    causes = dict.fromkeys(cause.rule for group in report.groups for cause in group.judgement.counted)
+    if causes:
+        yield ""
+        for number, rule in enumerate(list(causes)[:_MOST_EXPLAINED]):
+            yield ("more  " if number == 0 else "      ") + clean(f"{view.program} explain {rule}")
 
 
 def _limited(found: list[Row], view: FleetView) -> list[Row]:

@@ -23,12 +23,13 @@ FORMATS: dict[str, str] = {
 
 
 class FleetView(NamedTuple):
-    """Everything that a format may show. `form` is the format's own name."""
+    """Everything that a format may show. `form` is the format's own name, `program` what calls cudadoctor again."""
 
     report: FleetReport
     form: str = "text"
     style: Style = Style()
     tool_version: str = ""
+    program: str = "cudadoctor"
 
 
 def render(view: FleetView) -> str:
