@@ -91,7 +91,8 @@ def _write_file(path: str, data: bytes) -> None:
         _write_in_place(path, data)  # a device or a named pipe cannot be replaced
         return
     path = os.path.realpath(path)  # only now: what /dev/stdout leads to, a pipe, has no path
-    temporary = f"{path}.{os.getpid()}.tmp"
+    # In containers everybody has the same number: what one that was killed has left must not stop the next.
+    temporary = f"{path}.{os.getpid()}-{os.urandom(3).hex()}.tmp"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         try:

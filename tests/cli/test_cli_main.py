@@ -13,7 +13,7 @@ import pytest
 from cli_runner import Run
 
 import cudadoctor
-from cudadoctor.cli import group
+from cudadoctor.cli import _output, group
 
 COMMAND = [sys.executable, "-m", "cudadoctor"]
 ROOT = Path(cudadoctor.__file__).parent.parent
@@ -176,6 +176,16 @@ def test_help_on_a_full_disk_is_no_bug_of_ours() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, "--help"], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "cudadoctor: error: cannot write: No space left on device\n")
+
+
+def test_what_a_killed_run_has_left_stops_no_other_of_the_same_number(tmp_path: Path) -> None:
+    """In containers every run may have the same process id."""
+    page = tmp_path / "page"
+    for name in (f"page.{os.getpid()}.tmp", f"page.{os.getpid()}-000000.tmp"):
+        (tmp_path / name).write_text("half of")
+    _output.write_file(str(page), "whole")
+    assert page.read_text() == "whole"
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
