@@ -26,10 +26,11 @@ Prometheus
 Nagios, Icinga
     A line in nrpe.cfg:
 
-      command[check_cuda]=cudadoctor check --format nagios --timeout 20
+      command[check_cuda]=cudadoctor check --format nagios --timeout 8
 
-    OK is exit status 0. CRITICAL is an error, UNKNOWN an undecided machine or a check that could not run. A warning
-    leaves it OK, and makes it WARNING with --fail-on warning. --blame machine leaves out what users install.
+    check_nrpe itself waits for ten seconds. OK is exit status 0. CRITICAL is an error, UNKNOWN an undecided machine or
+    a check that could not run. A warning leaves it OK, and makes it WARNING with --fail-on warning. --blame machine
+    leaves out what users install.
 
 GitHub Actions
     A step:
@@ -58,12 +59,12 @@ Slurm
     The first line of a termination log can be the reason of a drain: at most 120 characters, and none that a shell or
     scontrol takes for its own. In a health check:
 
-      cudadoctor check --blame machine --timeout 20 \\
+      cudadoctor check --blame machine --retry-code 75 --timeout 20 \\
         --format termination-log -o "$file"
-      [ $? -ne 1 ] || scontrol update "nodename=$SLURMD_NODENAME" \\
+      [ $? -ne 75 ] || scontrol update "nodename=$SLURMD_NODENAME" \\
         state=drain "reason=$(head -n 1 "$file")"
 
-    Exit status 1 alone is a fault of the machine. `cudadoctor recipes` has whole pieces for Slurm and Kubernetes.
+    Exit status 75 alone is a fault of the machine. `cudadoctor recipes` has whole pieces for Slurm and Kubernetes.
 
 References
     https://www.monitoring-plugins.org/doc/guidelines.html

@@ -288,6 +288,18 @@ def test_training_starts_on_a_fit_node_and_tries_another_than_a_sick_one(
     assert len(init.log.read_bytes()) <= 4096
 
 
+@pytest.mark.parametrize("name, ends", [("kubernetes/job", 0), ("kubernetes/daemonset", 1)])
+def test_a_retry_code_of_the_site_hides_no_sick_node(name: str, ends: int, container: Make, tmp_path: Path) -> None:
+    """The policy that the pods mount may say what a fault of the machine ends with: that is for job scripts."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[check]\nretry_code = 99\n")
+    sick = container(name, "one_gpu_lost")
+    sick.environment["CUDADOCTOR_POLICY"] = str(policy)
+    status, log = sick.run()
+    assert status == ends
+    assert json.loads(log.splitlines()[-1])["root_causes"] == ["CD113"]
+
+
 def test_the_doctor_takes_the_policy(tmp_path: Path) -> None:
     (manifest,) = yaml.safe_load_all(MANIFESTS["kubernetes/policy"])
     file = tmp_path / "policy.toml"

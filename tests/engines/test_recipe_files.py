@@ -121,8 +121,8 @@ def test_the_calls_are_seen() -> None:
     assert ("check", ["--timeout", "--format", "--node"]) in found["ray/check"]
     assert ("fleet", ["--expect"]) in found["ray/check"]
     assert ("check", ["--timeout", "--retry-code", "--also"]) in found["kubernetes/init-container"]
-    assert ("check", ["--blame", "--timeout", "--format", "--also"]) in found["kubernetes/daemonset"]
-    assert ("check", ["--timeout", "--format", "--also"]) in found["kubernetes/job"]
+    assert ("check", ["--blame", "--timeout", "--retry-code", "--format", "--also"]) in found["kubernetes/daemonset"]
+    assert ("check", ["--timeout", "--retry-code", "--format", "--also"]) in found["kubernetes/job"]
     for name, entries in found.items():
         if not name.startswith(("policy/", "kubernetes/policy")):
             assert any(command == "check" for command, _ in entries), name
