@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from cudadoctor.cli._words import InputError, nearest, pair
-from cudadoctor.model.fact import ABSENT, KNOWN, Fact, Facts, ParseError, absent, known, no_number, unknown
+from cudadoctor.model.fact import ABSENT, Fact, Facts, ParseError, absent, known, no_number, unknown
 from cudadoctor.model.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -215,20 +215,16 @@ def _with_node(facts: Facts, node: Optional[str]) -> Facts:
 
 def facts_from_file(path: str, until: Optional[float] = None) -> Facts:
     """Reads a facts document, or the facts of a report document (`-`: standard input)."""
-    from cudadoctor.model.catalogue import fits, spec_of
+    from cudadoctor.model import catalogue
 
     where = "standard input" if path == "-" else repr(path)
     document = read_json(path, until)
     if isinstance(document, Mapping) and str(document.get("schema", "")).startswith("cudadoctor.report/"):
         document = {"schema": "cudadoctor.facts/1", "facts": document.get("facts")}
     try:
-        facts = Facts.from_json(document)
+        facts = catalogue.read_facts(document)
     except ParseError as error:
         raise InputError(f"{where}: {error}") from None
-    for name, fact in facts.items():
-        spec = spec_of(name)  # None: a fact of a later version, which no rule here asks for
-        if fact.state == KNOWN and spec is not None and not fits(spec, fact.value):
-            raise InputError(f"{where}: fact {name!r} must be a {spec.type}, not {_short(fact.value)}")
     if facts["examination.kind"].state != ABSENT:
         facts = facts.updated({"examination.kind": known("facts", path)})
     return facts
@@ -275,8 +271,3 @@ def read_now(path: str, limit: int) -> bytes:
         return sys.stdin.buffer.read(limit)
     with open(path, "rb") as file:
         return file.read(limit)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

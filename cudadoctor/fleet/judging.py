@@ -17,9 +17,9 @@ from cudadoctor.fleet.model import CRASH, FINE, Finding, Judgement
 from cudadoctor.fleet.model import FAIL as FAILS
 from cudadoctor.fleet.model import UNDECIDED as OPEN
 from cudadoctor.matrix import Matrix
-from cudadoctor.model import ABSENT, FAIL, INFO, UNDECIDED, Fact, Facts, Outcome, ParseError, Rule, known
+from cudadoctor.model import ABSENT, FAIL, INFO, UNDECIDED, Fact, Facts, Outcome, Rule, known
 from cudadoctor.model import CRASH as CRASHED
-from cudadoctor.model.catalogue import fits, spec_of
+from cudadoctor.model.catalogue import read_facts
 from cudadoctor.model.fact import FACTS_SCHEMA
 from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE, EXIT_UNDECIDED, EXIT_UNUSABLE, blamed, exit_status, rank
@@ -298,12 +298,7 @@ def _keep(memory: _Memory, names: tuple[str, ...], contents: _Contents, answer: 
 
 def read_fact(name: str, entry: Any) -> Fact[Any]:
     """A fact as a document has it, or ParseError."""
-    fact = Facts.from_json({"schema": FACTS_SCHEMA, "facts": {name: entry}})[name]
-    spec = spec_of(name)  # None: a fact of a later version, which no rule here asks for
-    if fact.is_known and spec is not None and not fits(spec, fact.value):
-        text = repr(fact.value)
-        raise ParseError(f"fact {name!r} must be a {spec.type}, not {text if len(text) <= 40 else text[:37] + '...'}")
-    return fact
+    return read_facts({"schema": FACTS_SCHEMA, "facts": {name: entry}})[name]
 
 
 # How `check --facts` has it.

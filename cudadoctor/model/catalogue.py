@@ -439,7 +439,9 @@ CATALOGUE: dict[str, FactSpec] = {
     # -- the examination itself ---------------------------------------------------------------------------------
     "examination.kind": FactSpec("str", "live, replay, report, facts or assumed"),
     "examination.failed": FactSpec("list[dict]", "probes that failed: probe, reason"),
-    "examination.timed_out": FactSpec("list[dict]", "probes that did not end in time: probe, seconds; folder: that did not answer"),
+    "examination.timed_out": FactSpec(
+        "list[dict]", "probes that did not end in time: probe, seconds; folder: that did not answer"
+    ),
     "symptom.{name}": FactSpec(
         "dict", "an error text that was reported: text, and what it captures; names in lower case with underscores"
     ),
@@ -587,6 +589,19 @@ _TEXT_KEYS = frozenset(
 
 def _texts_are_texts(entry: dict[str, object]) -> bool:
     return all(isinstance(entry[key], str) or entry[key] is None for key in _TEXT_KEYS.intersection(entry))
+
+
+def read_facts(document: object) -> Facts:
+    """The facts of a document, each of its type, or ParseError. What no catalogue knows is a fact of a later version:
+    no rule here asks for it."""
+    facts = Facts.from_json(document)
+    for name, fact in facts.items():
+        spec = spec_of(name)
+        if fact.is_known and spec is not None and not fits(spec, fact.value):
+            text = repr(fact.value)
+            shown = text if len(text) <= 60 else text[:57] + "..."
+            raise ParseError(f"fact {name!r} must be a {spec.type}, not {shown}")
+    return facts
 
 
 def read_value(name: str, text: str) -> object:
