@@ -37,13 +37,11 @@ def verify(
     machine = Machine(python=python)
     reading = begin_reading(machine)
     from cudadoctor.cli import _diagnosis, _output
-    from cudadoctor.cli._program import program
-    from cudadoctor.matrix import load_matrix
     from cudadoctor.render.verify_view import VerifyView
     from cudadoctor.render.view import MatrixInfo
     from cudadoctor.verify.results import exit_status
 
-    matrix = load_matrix()
+    matrix = reading.matrix()
     facts = reading.facts()
     today = facts.value("system.date")
     proof = proof_of(facts, matrix, wanted, gpus, SECONDS if timeout is None else timeout)
@@ -51,7 +49,7 @@ def verify(
         proof,
         exit_status(proof, fail_on),
         _output.style(color, verbose, to_file=output not in (None, "-")),
-        program(),
+        reading.program(),
         _diagnosis.again(machine),
         MatrixInfo(matrix.revision, matrix.checked),
         __version__,

@@ -229,7 +229,7 @@ def _exit_status(status: int) -> int:
 
 
 class PopenProgram:
-    """By the subprocess module, where there is no posix_spawn (Windows). Two daemon threads read the output."""
+    """By the subprocess module, where there is no fork (Windows). Two daemon threads read the output."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], limit: float, source: str) -> None:
         import subprocess
