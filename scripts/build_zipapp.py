@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Makes the one file that runs on a bare node: cudadoctor and all that it needs, for any Python from the oldest on.
 
-    python scripts/build_zipapp.py [-o dist/cudadoctor.pyz] [--for PYTHON ...]
+    python scripts/build_zipapp.py [-o dist/cudadoctor.pyz] [--oldest 3.11] [--for PYTHON ...]
 
-Run it with an interpreter of the oldest Python that cudadoctor supports (pyproject.toml: requires-python), into which
-cudadoctor is installed: its packages are copied, no network is asked, and what is installed for the oldest Python runs
-on newer ones. A newer Python's packages may not run on older ones; then this says so and makes nothing.
+Run it with an interpreter of the oldest Python that the file shall run on (--oldest; without it the oldest that
+cudadoctor supports, pyproject.toml: requires-python), into which cudadoctor is installed: its packages are copied, no
+network is asked, and what is installed for the oldest Python runs on newer ones. A newer Python's packages may not run
+on older ones; then this says so and makes nothing.
 
 The file holds the sources and, for each Python that is at hand (or named by --for), the compiled code of all modules:
 a Python without that runs it too, and compiles what it needs at every start. Nothing is written where it runs. The same
@@ -96,6 +97,14 @@ def oldest_of(requires: str) -> tuple[int, int]:
     return next((3, minor) for minor in range(100) if allowed.contains(f"3.{minor}.99"))
 
 
+def asked(version: str, least: tuple[int, int]) -> tuple[int, int]:
+    """(3, 11) of "3.11", which is no older than cudadoctor allows."""
+    parts = version.split(".")
+    if len(parts) != 2 or parts[0] != "3" or not parts[1].isdigit() or (3, int(parts[1])) < least:
+        raise Unfit(f"--oldest takes {least[0]}.{least[1]} or newer, not {version}")
+    return 3, int(parts[1])
+
+
 # ---------------------------------------------------------------------------------------------------- its packages
 
 
@@ -136,7 +145,8 @@ def closure(requirements: Iterable[str], oldest: tuple[int, int]) -> list[Distri
         if not SpecifierSet(needs).contains("{}.{}.99".format(*oldest)):
             raise Unfit(
                 f"{requirement.name} {one.version} needs Python {needs}, and the file shall run on Python "
-                f"{oldest[0]}.{oldest[1]}: run this with an interpreter of Python {oldest[0]}.{oldest[1]}"
+                f"{oldest[0]}.{oldest[1]}: run this with an interpreter of Python {oldest[0]}.{oldest[1]}, or, where "
+                f"no node has so old a one, with --oldest {sys.version_info[0]}.{sys.version_info[1]}"
             )
         found[key[0]] = one
         queue += wanted(one.requires or (), requirement.extras, oldest)
@@ -274,11 +284,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist" / "cudadoctor.pyz")
     parser.add_argument("--for", dest="interpreters", action="append", metavar="PYTHON")
+    parser.add_argument("--oldest", metavar="X.Y", help="the oldest Python that the file shall run on")
     options = parser.parse_args()
     about = project()
-    oldest = oldest_of(about["requires-python"])
     extras = [text for extra in EXTRAS for text in about.get("optional-dependencies", {}).get(extra, [])]
     try:
+        oldest = oldest_of(about["requires-python"])
+        if options.oldest is not None:
+            oldest = asked(options.oldest, oldest)
         packages = closure([*about["dependencies"], *extras], oldest)
         files = collect(oldest, packages, options.interpreters or pythons(oldest))
     except Unfit as reason:

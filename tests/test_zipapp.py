@@ -347,6 +347,16 @@ def test_a_package_that_needs_a_newer_python_is_refused(builder: ModuleType) -> 
         builder.closure(["packaging"], (3, 6))
 
 
+def test_a_file_for_newer_pythons_alone_can_be_asked_for(builder: ModuleType) -> None:
+    """Not everybody has the oldest one at hand."""
+    assert builder.asked("3.11", (3, 9)) == (3, 11)
+    for version in ("3.8", "2.7", "3", "3.11.4", "3.x", ""):
+        with pytest.raises(builder.Unfit, match="--oldest takes 3.9 or newer, not "):
+            builder.asked(version, (3, 9))
+    with pytest.raises(builder.Unfit, match=r"or, where no node has so old a one, with --oldest 3\."):
+        builder.closure(["packaging"], (3, 6))
+
+
 def test_a_package_that_is_not_there_is_named(builder: ModuleType) -> None:
     with pytest.raises(builder.Unfit, match=r"no-such-package>=2.* is not installed for"):
         builder.closure(['no-such-package>=2; python_version < "3.10"'], (3, 9))
