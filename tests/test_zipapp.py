@@ -351,7 +351,7 @@ def test_a_file_for_newer_pythons_alone_can_be_asked_for(builder: ModuleType) ->
     """Not everybody has the oldest one at hand."""
     assert builder.asked("3.11", (3, 9)) == (3, 11)
     for version in ("3.8", "2.7", "3", "3.11.4", "3.x", ""):
-        with pytest.raises(builder.Unfit, match="--oldest takes 3.9 or newer, not "):
+        with pytest.raises(builder.Unfit, match=r"--oldest takes 3\.9 or newer, not "):
             builder.asked(version, (3, 9))
     with pytest.raises(builder.Unfit, match=r"or, where no node has so old a one, with --oldest 3\."):
         builder.closure(["packaging"], (3, 6))
