@@ -22,6 +22,7 @@ from cudadoctor.policy.settings import IGNORE, RULES, SECTIONS, SETTINGS, keys_o
 
 # No policy is longer; what is will be something else.
 MOST_BYTES = 1 << 20
+_MOST_DOTS = 1000
 
 
 class PolicyError(ValueError):
@@ -97,6 +98,9 @@ def _table(text: str, source: str) -> dict[str, Any]:
             import tomli as toml  # type: ignore[import-not-found,no-redef,unused-ignore]
         except ModuleNotFoundError:
             raise PolicyError(f"{source}: to read TOML, this Python needs the package tomli") from None
+    # No key has so many parts, and with very many of them the parsers take hours.
+    if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise PolicyError(f"{source}: not TOML that a policy could be: nested too deeply")
     try:
         return toml.loads(text)
     except toml.TOMLDecodeError as error:
@@ -118,7 +122,6 @@ _PLACE = pattern(r"\s*\(at line (\d+), column \d+\)")
 _BARE = pattern(r"""\s*[\w."'-]+\s*=\s*(?:[<>=!~]|(?!true\b|false\b|inf\b|nan\b)[A-Za-z])""")
 # A requirement without its "=", as "gpu.count>=8".
 _RANGED = pattern(r"\s*([a-z]+\.[a-z_]+)\s*(?:==|([<>!~]=?))\s*([\w.,<>=!~*+ -]+)\Z")
-_HEADER = pattern(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?\Z")
 _KEY = pattern(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 
@@ -129,9 +132,9 @@ class _Lines:
         self._found: dict[tuple[str, ...], int] = {}
         section: tuple[str, ...] = ()
         for number, line in enumerate(text.splitlines(), 1):
-            header, key = _HEADER.match(line), _KEY.match(line)
-            if header is not None and "=" not in header.group(1) and '",' not in line:
-                section = _parts(header.group(1))
+            header, key = _header(line), _KEY.match(line)
+            if header:
+                section = _parts(header)
                 self._found.setdefault(section, number)
             elif key is not None:
                 self._found.setdefault((*section, *_parts(key.group(1))), number)
@@ -143,6 +146,14 @@ class _Lines:
             path = path[:-1]
             below = [self._found[path]] if path in self._found else []
         return min(below, default=1)
+
+
+def _header(line: str) -> str:
+    """The name in a line such as `[gpu]`, empty where it is another line."""
+    text = line.partition("#")[0].strip()
+    name = text.strip("[] \t")
+    is_one = text.startswith("[") and text.endswith("]") and not {*"[]=,"}.intersection(name)
+    return name if is_one else ""
 
 
 def _parts(name: str) -> tuple[str, ...]:

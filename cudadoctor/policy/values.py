@@ -70,6 +70,8 @@ def _whole(bare: str, numbers: int) -> str:
 
 def capability(value: Any) -> str:
     """A compute capability ("9.0"), or a range of it."""
+    if isinstance(value, str) and value.strip().isdigit() and int(value[:9]) >= 20:  # "90" is nvcc's word for 9.0
+        value = None
     if isinstance(value, float):  # 9.0 without quotes means what it says; 12.10 would not, and none has two digits
         value = f"{value}"
     try:

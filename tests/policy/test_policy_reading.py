@@ -125,6 +125,17 @@ MISTAKES = [
         '">=8.0"',
     ),
     (
+        '[gpu]\ncompute_capability = "90"',
+        'p.toml:2: gpu.compute_capability is "90", expected a compute capability such as "9.0", or a range such as '
+        '">=8.0"',
+    ),
+    # What takes the parsers, or a careless expression, hours.
+    ("a" + ".a" * 20_000 + " = 1", "p.toml: not TOML that a policy could be: nested too deeply"),
+    (
+        '[limits]\nx = """\n[' + " " * 100_000 + '\n"""',
+        "p.toml:2: [limits] has no key 'x'; expected one of nofile, memlock",
+    ),
+    (
         "[gpu]\nnvlink = false",
         "p.toml:2: gpu.nvlink is false, expected true (leave the line out where NVLink is not needed)",
     ),
