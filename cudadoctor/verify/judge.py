@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import CERTAIN, ERROR, FAIL, PASS, SKIP, WARNING, Facts
 from cudadoctor.model.pattern import pattern
+from cudadoctor.parse.sizes import show_size
 from cudadoctor.verify.lines import Ending, Said, number, text, whole
 from cudadoctor.verify.meaning import NOT_STARTED, suspects
 from cudadoctor.verify.plan import ALLOCATION, OF_ALL_GPUS, OF_ONE_GPU, VERSIONS
@@ -216,7 +217,7 @@ def _judge(
         rate = "" if base.value is None else f", {base.value:.3g} GB/s"
         return base._replace(message=f"all-reduce over {whole(event, 'ranks') or '?'} GPUs is right{rate}")
     if check == ALLOCATION:
-        return base._replace(message=f"{size(base.value)} written, changed and read back")
+        return base._replace(message=f"{show_size(int(base.value or 0))} written, changed and read back")
     return base._replace(message=f"all {of:,} values are those of the CPU")
 
 
@@ -330,11 +331,3 @@ def _cut(line: str) -> str:
 def rate(gbs: float) -> str:
     """ "25.1 GB/s", "2,039 GB/s"."""
     return f"{gbs:,.0f} GB/s" if gbs >= 100 else f"{gbs:.3g} GB/s"
-
-
-def size(amount: Optional[float]) -> str:
-    """Bytes in binary units."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
-        if amount is not None and amount >= unit:
-            return f"{amount / unit:.3g} {name}"
-    return f"{amount or 0:.0f} bytes"
