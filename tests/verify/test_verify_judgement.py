@@ -172,6 +172,7 @@ BEGUN = {"event": "start", "check": "matmul", "variant": "fp16"}
         (Ending(-11, "SIGSEGV"), (ALLOCATION, BEGUN), "matmul fp16", "crash", "the check crashed (SIGSEGV)"),
         (Ending(-11, "SIGSEGV"), (ALLOCATION,), "matmul", "crash", "the process crashed (SIGSEGV)"),
         (Ending(None, "", True, 120.0), (ALLOCATION, BEGUN), "matmul fp16", "hang", "did not end within 120 s"),
+        (Ending(None, "", True, 0.5), (ALLOCATION, BEGUN), "matmul fp16", "hang", "did not end within 0.5 s"),
         (Ending(1, errors="Traceback\nOSError: [Errno 28] No space\n^^^"), (ALLOCATION, BEGUN), "matmul fp16", "ended",
          "the process ended with status 1: OSError: [Errno 28] No space"),
         (Ending(0), (ALLOCATION,), "matmul", "ended", "the process ended with status 0"),
