@@ -300,7 +300,7 @@ def _lost(at_hand: tuple[str, str], said: Said, ending: Ending, gpu: Optional[in
         found = _failed(base, HUNG, "the interpreter did not start in time")
         return found._replace(rule=NOT_STARTED[0], suspects=NOT_STARTED)
     if ending.timed_out:
-        return _failed(base, HUNG, f"did not end within {ending.seconds:g} s")
+        return _failed(base, HUNG, f"did not end within {round(ending.seconds, 2):g} s")
     if ending.signal:
         what = "the check crashed" if said.at_hand else "the process crashed"
         return _failed(base, CRASHED, f"{what} ({ending.signal})")
