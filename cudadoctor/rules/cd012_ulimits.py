@@ -77,7 +77,7 @@ def _raise(case: Case, fact: str, words: str, wanted: str, command: str) -> Reme
         else f"for a job, the scheduler's service on the node needs it (Slurm: Limit{name.upper()}= in slurmd's unit), "
         "for a login /etc/security/limits.conf"
     )
-    text = f"Before the program starts, in the same shell: {command}. Where that is refused, {giver}."
+    text = f"Before the program starts, in the same shell: {command}. Where that is refused: {giver}."
     return Remedy("manual", {"title": f"Raise the limit on {words}", "text": text, "kind": "setting"})
 
 
