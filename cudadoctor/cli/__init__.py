@@ -44,7 +44,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         _say()
         status = EXIT_INTERRUPTED
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # no code of ours ends the process by SystemExit: no verdict
         status = _unusable(_failure(error))
     sys.exit(status if isinstance(status, int) else 0)
 
@@ -93,7 +93,7 @@ def run() -> NoReturn:
     try:
         main()
     except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 0
+        status = end.code if isinstance(end.code, int) else EXIT_UNUSABLE
         worker = sys.modules.get("cudadoctor.system.worker")
         if worker is not None:
             worker.end_all()  # after Ctrl-C, what was waited for still runs
@@ -109,7 +109,7 @@ def run() -> NoReturn:
         os._exit(status)
 
 
-def _failure(error: Exception) -> str:
+def _failure(error: BaseException) -> str:
     """What is said about an error that ended the command; our own mistakes are raised for who debugs them."""
     from cudadoctor.cli._words import InputError
 

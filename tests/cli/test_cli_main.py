@@ -110,6 +110,16 @@ def test_our_own_mistake_says_how_to_report_it(run: Run, monkeypatch: pytest.Mon
     assert result.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("code", ["None", "0", "'no such module here'"])
+def test_a_foreign_module_that_ends_the_process_is_no_verdict(code: str, tmp_path: Path) -> None:
+    # As a json.py of the user's own that PYTHONPATH puts before Python's.
+    (tmp_path / "json.py").write_text(f"raise SystemExit({code})\n")
+    process = start("check", env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert "internal error" in err and "json.py:1" in err
+
+
 def test_the_traceback_is_there_for_who_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDADOCTOR_DEBUG", "1")
     monkeypatch.setattr("cudadoctor.rules.rule_files", lambda: 1 / 0)

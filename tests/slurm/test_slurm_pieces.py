@@ -98,6 +98,7 @@ class Look(NamedTuple):
     told: str
     gres: str = "gpu:a100:8(S:0-1)"
     settings: tuple[str, ...] = ()
+    verdict: str = VERDICT
 
 
 LOOKS = {
@@ -114,6 +115,7 @@ LOOKS = {
     "ours, well, but not at this site": Look(
         "IDLE+DRAIN", f"{OURS} [{ME}@2026-11-30T18:44:56]", 0, "", settings=("TAKE_BACK=no",)
     ),
+    "ours, and a doctor that says nothing": Look("IDLE+DRAIN", f"{OURS} [{ME}@2026-11-30T18:44:56]", 0, "", verdict=""),
     "ours, undecided": Look("IDLE+DRAIN", f"{OURS} [{ME}@2026-11-30T18:44:56]", 3, ""),
     "as ours, by somebody else": Look("IDLE+DRAIN", f"{OURS} [ada@2026-11-30T18:44:56]", 0, ""),
     "an admin's, ill": Look("IDLE+DRAIN", f"new fans [{ME}@2026-11-30T18:44:56]", 75, ""),
@@ -130,7 +132,7 @@ def test_what_the_health_check_tells_slurm(look: Look, tmp_path: Path) -> None:
     shown += f" Reason={look.reason}" if look.reason else ""
     write(
         tmp_path,
-        doctor=f"echo '{VERDICT}'; exit {look.status}",
+        doctor=f"printf '{look.verdict}'; exit {look.status}",
         scontrol=f"[ $1 = --oneliner ] && echo {shlex.quote(shown)}",
     )
     settings = dict(setting.split("=") for setting in ("DRY_RUN=yes", *look.settings))
@@ -179,7 +181,7 @@ def test_a_well_node_does_not_ask_the_controller_each_time(tmp_path: Path) -> No
         return found
 
     slurm_says("NodeName=n7 Gres=gpu:8 State=IDLE ThreadsPerCore=1")
-    write(tmp_path, doctor="exit 0")
+    write(tmp_path, doctor="echo ok: nothing found; exit 0")
     looks = []
     for _ in range(3):
         health_check(tmp_path)
@@ -191,7 +193,7 @@ def test_a_well_node_does_not_ask_the_controller_each_time(tmp_path: Path) -> No
     health_check(tmp_path)
     assert questions() == ["show node", "NodeName=n7 State=drain"]
     slurm_says(f"NodeName=n7 Gres=gpu:8 State=IDLE+DRAIN ThreadsPerCore=1 Reason={OURS} [{ME}@2026-11-30T18:44:56]")
-    write(tmp_path, doctor="exit 0")
+    write(tmp_path, doctor="echo ok: nothing found; exit 0")
     health_check(tmp_path)
     assert questions() == ["show node", "show node", "NodeName=n7 State=undrain"]
 

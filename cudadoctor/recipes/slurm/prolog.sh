@@ -93,7 +93,9 @@ look() {
   status=$?
   first=$(printf '%s\n' "$words" | sed -n '1{s/[^ -~]//g;p;}' | cut -c 1-200)
   case $status in
-    0) well=yes ;;
+    0) # A doctor that looked says so. An empty file ends with 0, too.
+      if [ -n "$first" ]; then well=yes; else doubtful failure 'the doctor said nothing'; fi
+      ;;
     75)
       # The verdict begins with the check's number. Something else that ends with 75 is not the doctor.
       fault=$(printf '%s\n' "$words" | sed -n '/^CD[0-9][0-9][0-9] /{s/[^ -~]//g;p;q;}' | cut -c 1-200)
