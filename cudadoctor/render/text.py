@@ -363,9 +363,11 @@ class Screen:
         return roots
 
     def cures(self, roots: list[Outcome]) -> list[FixStep]:
-        """The steps that mend the root causes, and those that belong to no finding."""
+        """The steps that mend the root causes, and those that belong to no finding. Who only has a job on the machine
+        is not told to reboot it."""
         rules = {outcome.rule for outcome in roots}
-        return [step for step in self.view.steps if not step.mends or not rules.isdisjoint(step.mends)]
+        steps = [step for step in self.view.steps if not step.mends or not rules.isdisjoint(step.mends)]
+        return [step for step in steps if not _is_the_admins(step)] if self.view.hand_over is not None else steps
 
     def _cure(self) -> Iterator[str]:
         roots = self.roots()
@@ -390,7 +392,7 @@ class Screen:
         if self.view.pasted is not None:
             yield from self._texts(self.view.pasted)
         more = [f"{self.view.program} explain {outcome.rule}" for outcome in roots[:_MOST_EXPLAINED]]
-        if self.view.steps:
+        if self.view.steps and (cures or self.view.hand_over is None):
             more.append(" ".join(word for word in (self.view.program, "fix", self.view.again) if word))
         # Commands must stay in one piece: on one line together, or one on each.
         lines = ["; ".join(more)] if len("; ".join(more)) <= self.style.width - 6 else more
@@ -431,6 +433,10 @@ def _hanging(start: str, text: str, width: int) -> Iterator[str]:
 
 def _in_brackets(text: Optional[str]) -> str:
     return f" ({text})" if text else ""
+
+
+def _is_the_admins(step: FixStep) -> bool:
+    return not {"root", "admin", "reboot"}.isdisjoint(step.needs)
 
 
 def unique(texts: Iterable[str]) -> list[str]:

@@ -85,6 +85,17 @@ def test_a_file_takes_one_report(run: Run, tmp_path: Path, words: tuple[str, str
     assert result.err == "cudadoctor: error: --also and -o name 'a' more than once\n"
 
 
+def test_who_only_has_a_job_on_the_machine_is_not_told_to_reboot_it(run: Run, facts_file: FactsFile) -> None:
+    sick = linux().no_driver()
+    guest = {"scheduler.node": "n7", "system.is_admin": False}
+    alone = run("check", "--facts", facts_file(sick))
+    job = run("check", "--facts", facts_file(sick.job(gpus=1).set(guest)))
+    assert alone.exit == job.exit == 1
+    assert "\nfix   # " in alone.out and "sudo " in alone.out
+    assert "\nyou   submit again without this node: sbatch --exclude=n7 ...\nsend  to your admins: node n7: " in job.out
+    assert "\nfix " not in job.out and "sudo " not in job.out and " fix" not in job.out.splitlines()[-1]
+
+
 def test_only_the_machine_s_own_faults_count_where_that_is_asked_for(run: Run, facts_file: FactsFile) -> None:
     path = facts_file(CPU)
     assert run("check", "--facts", path).exit == 1
