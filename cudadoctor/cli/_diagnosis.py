@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Optional
 
 from cudadoctor import __version__
-from cudadoctor.cli._input import Machine, Reading, begin_reading
-from cudadoctor.cli._words import InputError, pair, rule_id, rule_ids
+from cudadoctor.cli._input import Machine, Reading, Wish, begin_reading
+from cudadoctor.cli._words import InputError, ignored_rules, rule_ids
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import Matrix, MatrixError, load_matrix
 from cudadoctor.model import MACHINE, ParseError
@@ -37,24 +37,16 @@ _TO_SAY_SO = 0.3
 
 def view_of(
     machine: Machine,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
-    fail_on: str = "error",
-    unknown_ok: bool = False,
-    retry_code: Optional[int] = None,
-    blame: Sequence[str] = (),
+    wish: Optional[Wish] = None,
     style: Optional[Style] = None,
     reading: Optional[Reading] = None,
-    policy: Optional[Policy] = None,
 ) -> View:
     """Examines and judges the machine that the options mean; `reading` is an examination that was begun already."""
+    wish = wish or Wish()
     try:
-        selected = rule_ids(select) if select else None
-        ignored = {}
-        for text in ignore:
-            word, reason = pair("--ignore", text, "ID=REASON, and the reason is shown in the report")
-            ignored[rule_id(word)] = reason
-        blames = _blames(blame)
+        selected = rule_ids(wish.select) if wish.select else None
+        ignored = ignored_rules(wish.ignore)
+        blames = _blames(wish.blame)
     except InputError:
         if reading is not None:
             reading.stop()
@@ -69,7 +61,7 @@ def view_of(
     except MatrixError as error:
         reading.stop()
         raise InputError(str(error)) from None
-    facts = reading.facts()
+    facts, policy = reading.facts(), wish.policy
     if policy is None:
         report = diagnose(facts, matrix, select=selected, ignore=ignored, blames=blames)
     else:
@@ -87,8 +79,10 @@ def view_of(
     pasted = None
     if reading.pasted is not None:
         pasted = _told(reading.pasted, report, matrix, bool(machine.log) and not machine.from_files)
-    view = _view(report, plan, matrix, exit_code(report, fail_on, unknown_ok, retry_code))
-    return view._replace(fail_on=fail_on, style=style or Style(), again=again(machine), pasted=pasted, blames=blames)
+    view = _view(report, plan, matrix, exit_code(report, wish.fail_on, wish.unknown_ok, wish.retry_code))
+    return view._replace(
+        fail_on=wish.fail_on, style=style or Style(), again=again(machine), pasted=pasted, blames=blames
+    )
 
 
 def _with_policy(facts: Facts, policy: Policy, machine: Machine, seconds: Optional[float]) -> Facts:

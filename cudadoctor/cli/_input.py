@@ -14,6 +14,7 @@ from cudadoctor.model.record import NamedTuple
 if TYPE_CHECKING:
     from cudadoctor.cli._pasted import Pasted
     from cudadoctor.matrix import Matrix
+    from cudadoctor.policy import Policy
     from cudadoctor.system import RecordingSystem, System
 
 # A facts document of one machine is some hundred kilobytes; more than this is something else.
@@ -41,6 +42,18 @@ class Machine(NamedTuple):
     def is_this_one(self) -> bool:
         """It is judged as it is; only then may anything be changed."""
         return self.is_live and not self.assume
+
+
+class Wish(NamedTuple):
+    """The options that say how a machine is judged (see `check.command`), and the policy that holds for it."""
+
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    fail_on: str = "error"
+    unknown_ok: bool = False
+    retry_code: Optional[int] = None
+    blame: Sequence[str] = ()
+    policy: Optional[Policy] = None
 
 
 def _matrix() -> Matrix:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from cudadoctor.cli import _checking
-from cudadoctor.cli._words import InputError, pair, rule_id
+from cudadoctor.cli._input import Machine, Wish
+from cudadoctor.cli._words import InputError, ignored_rules
 from cudadoctor.policy import Document, Entry, Policy, PolicyError, merged, read_policy, read_requirement
 from cudadoctor.policy.read import MOST_BYTES
 from cudadoctor.rules import rule_files, rule_name
@@ -18,8 +19,31 @@ if TYPE_CHECKING:
 
 # A file of some lines: what takes longer lies on a dead path.
 _SECONDS = 5.0
+# So much is left to the examination where reading the policy has taken all the time.
+_LEAST_LEFT = 0.1
 # Even from a fast disk torch takes longer to load.
 _LEAST_SECONDS = 0.5
+
+
+def with_policy(
+    wish: Wish, machine: Machine, files: Sequence[str], requirements: Sequence[str], options: Sequence[Entry]
+) -> tuple[Wish, Machine]:
+    """How the machine is judged, and by when, as the policy has it (see `policy_of`)."""
+    begun = time.monotonic()
+    held = policy_of(files, requirements, options, machine.is_live, machine.timeout)
+    wish = wish._replace(
+        # What this run was told to ask for is judged in any case.
+        select=(*wish.select, *held.judging((*files, "--require"))) if wish.select else (),
+        fail_on=held.value("check.fail_on", wish.fail_on),
+        unknown_ok=held.value("check.unknown_ok", False),
+        retry_code=held.value("check.retry_code"),
+        blame=held.value("check.blame", ()),
+        policy=held,
+    )
+    timeout = held.value("check.timeout")
+    if timeout is not None:
+        machine = machine._replace(timeout=max(timeout - (time.monotonic() - begun), _LEAST_LEFT))
+    return wish, machine
 
 
 def policy_of(
@@ -87,9 +111,7 @@ def options_of(
         ("check.blame", who or None, "--blame"),
     ]
     entries = [Entry(name, value, option) for name, value, option in given if value is not None]
-    for text in ignore:
-        word, reason = pair("--ignore", text, "ID=REASON, and the reason is shown in the report")
-        entries.append(Entry(f"ignore.{rule_id(word)}", reason, "--ignore"))
+    entries += [Entry(f"ignore.{rule}", reason, "--ignore") for rule, reason in ignored_rules(ignore).items()]
     return entries
 
 

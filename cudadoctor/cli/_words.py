@@ -49,6 +49,12 @@ def rule_ids(words: Sequence[str]) -> list[str]:
     return found
 
 
+def ignored_rules(texts: Sequence[str]) -> dict[str, str]:
+    """The rules of `--ignore ID=REASON` with their reasons."""
+    pairs = (pair("--ignore", text, "ID=REASON, and the reason is shown in the report") for text in texts)
+    return {rule_id(word): reason for word, reason in pairs}
+
+
 def pair(option: str, text: str, form: str) -> tuple[str, str]:
     """The two halves of `LEFT=RIGHT`, neither empty, or InputError that shows the `form`."""
     left, equals, right = text.partition("=")
