@@ -61,7 +61,7 @@ def _expected(lists: Sequence[str]) -> Optional[list[str]]:
             names += expand(text)
         except NoLibrary as error:
             raise InputError(
-                f"--expect: {error}: python -m pip install 'cudadoctor[fleet]' brings it; names without brackets, as "
+                f"--expect: {error}: python -m pip install ClusterShell brings it; names without brackets, as "
                 "`scontrol show hostnames` prints them, need nothing"
             ) from None
         except ParseError as error:
