@@ -16,6 +16,7 @@ from cudadoctor.fleet.snapshot import Reader
 
 # What in a folder is taken for snapshots: jobs leave other files there, too.
 ENDINGS = (".json", ".ndjson", ".jsonl")
+_PACKED = ".gz"
 
 
 def read_snapshots(paths: Sequence[str], reader: Reader) -> Iterator[Union[Snapshot, Unreadable]]:
@@ -40,16 +41,39 @@ def _files(folder: str) -> list[str]:
     found = []
     for where, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [os.path.join(where, name) for name in files if name.endswith(ENDINGS) and not name.startswith(".")]
+        found += [
+            os.path.join(where, name)
+            for name in files
+            if name.removesuffix(_PACKED).endswith(ENDINGS) and not name.startswith(".")
+        ]
     return sorted(path for path in found if os.path.isfile(path))
 
 
 def _file(path: str, reader: Reader) -> Iterator[Union[Snapshot, Unreadable]]:
     try:
         with open(path, "rb") as file:
-            yield from _snapshots(path, file, os.fstat(file.fileno()).st_mtime, reader)
+            written = os.fstat(file.fileno()).st_mtime
+            if file.peek(2)[:2] == _GZIP:
+                yield from _unpacked(path, file, written, reader)
+            else:
+                yield from _snapshots(path, file, written, reader)
     except OSError as error:
         yield Unreadable(Place(path, 1), f"cannot be read: {error.strerror or error}", "", 1)
+
+
+# How what gzip has packed begins.
+_GZIP = b"\x1f\x8b"
+
+
+def _unpacked(path: str, file: BinaryIO, written: float, reader: Reader) -> Iterator[Union[Snapshot, Unreadable]]:
+    import gzip
+    import zlib
+
+    try:
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield from _snapshots(path, cast(BinaryIO, unpacked), written, reader)
+    except (EOFError, zlib.error) as error:
+        yield Unreadable(Place(path, 1), f"cannot be unpacked: {error}", "", 1)
 
 
 def _snapshots(name: str, stream: BinaryIO, written: float, reader: Reader) -> Iterator[Union[Snapshot, Unreadable]]:

@@ -136,7 +136,7 @@ _ENDINGS = (".json", ".ndjson", ".jsonl", ".json-line", ".txt", ".log", ".out")
 
 def _name_of(place: Place, is_one_of_many: bool) -> str:
     """The name of a node that tells none: its file's, which people name after the node."""
-    name = place.file.replace("\\", "/").rpartition("/")[2]
+    name = place.file.replace("\\", "/").rpartition("/")[2].removesuffix(".gz")
     for ending in _ENDINGS:
         if name.endswith(ending) and name != ending:
             name = name[: -len(ending)]

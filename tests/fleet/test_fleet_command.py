@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -45,6 +46,17 @@ def test_files_and_standard_input_together(fleet: Fleet, folder: Path) -> None:
     lines = (report_line("n8") + report_line("n9", LOST)).encode()
     status, out, _ = fleet(str(folder / "n1.json"), "-", "--format", "json", stdin=lines)
     assert status == 1 and nodes(out) == {"n1": "fine", "n8": "fine", "n9": "fail"}
+
+
+def test_what_gzip_has_packed(fleet: Fleet, folder: Path) -> None:
+    lines = (json.dumps(report(None)) + "\n").encode()
+    (folder / "n4.json.gz").write_bytes(gzip.compress(lines))
+    (folder / "n5.json.gz").write_bytes(gzip.compress(report_line("n5").encode())[:-20])
+    status, out, err = fleet(str(folder), "--format", "json")
+    assert (status, err) == (1, "")
+    assert nodes(out) == {"n1": "fine", "n2": "fail", "n3": "fine", "n4": "fine"}
+    (unread,) = json.loads(out)["unreadable"]
+    assert "n5.json.gz" in json.dumps(unread) and "cannot be unpacked" in json.dumps(unread)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
