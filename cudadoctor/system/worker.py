@@ -257,12 +257,12 @@ class Worker:
             if ready:
                 for child in self._children:
                     if child.pipe in ready and not child.read():
-                        return self._end(child, None, child.death(), False)
+                        return self._end(child, child.death(), False)
                 continue
             now = time.monotonic()
             for child in self._children:
                 if now >= self._limit(child):
-                    return self._end(child, None, f"timed out after {now - child.begun:.1f} s", True)
+                    return self._end(child, f"timed out after {now - child.begun:.1f} s", True)
             if now >= self._overtaking():
                 self._overtake()
             elif now >= give_up:
@@ -278,11 +278,12 @@ class Worker:
         child.begun = now
         child.progress = None
         if child.is_last or child.task >= len(self._tasks):
-            self._next = max(self._next, child.task) if not child.is_last else self._next
+            if not child.is_last:
+                self._next = max(self._next, child.task)
             self._drop(child)
         return finished
 
-    def _end(self, child: _Child, value: Any, failure: str, timed_out: bool) -> Finished:
+    def _end(self, child: _Child, failure: str, timed_out: bool) -> Finished:
         """A task is broken off with its child, and another child does the rest."""
         task = self._tasks[child.task]
         now = time.monotonic()
@@ -406,12 +407,6 @@ class Worker:
         with contextlib.suppress(Exception):
             if os.getpid() == self._owner:  # a forked child has a copy of this, and no say in it
                 self.close()
-
-
-def run_isolated(tasks: Sequence[Task], deadline: float) -> Iterator[Finished]:
-    """Each task as it ends; whatever has not ended at `deadline` (monotonic) has timed out."""
-    with Worker(tasks, deadline) as worker:
-        yield from worker
 
 
 # -- the end of the run before its time ------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
 from typing import Any, Callable
 
 import pytest
 
 from cudadoctor.system import worker
-from cudadoctor.system.worker import Task, Worker, run_isolated
+from cudadoctor.system.worker import Finished, Task, Worker
 
 from .apart import python
 
@@ -24,6 +25,11 @@ Report = Callable[[Any], None]
 
 def soon(seconds: float = 30.0) -> float:
     return time.monotonic() + seconds
+
+
+def run_isolated(tasks: Sequence[Task], deadline: float) -> list[Finished]:
+    with Worker(tasks, deadline) as isolated:
+        return list(isolated)
 
 
 def answers(report: Report) -> Any:
@@ -232,7 +238,7 @@ worker.kill_group = lambda process: None
 def hangs(report):
     report(os.getpid())
     time.sleep(30)
-for finished in worker.run_isolated([worker.Task("hangs", hangs, 0.3)], time.monotonic() + 5):
+for finished in worker.Worker([worker.Task("hangs", hangs, 0.3)], time.monotonic() + 5):
     print(finished.value)
 """
     begun = time.monotonic()
@@ -245,7 +251,7 @@ for finished in worker.run_isolated([worker.Task("hangs", hangs, 0.3)], time.mon
 def test_closed_standard_streams_do_no_harm(closed: tuple[int, ...]) -> None:
     code = f"""
 import os, sys, time
-from cudadoctor.system.worker import Task, run_isolated
+from cudadoctor.system.worker import Task, Worker
 results = os.dup(2)  # before the streams are closed
 for stream in {closed}:
     os.close(stream)
@@ -253,7 +259,7 @@ def speaks(report):
     for stream in (1, 2):
         os.write(stream, b"noise that must not reach the pipe")
     return [os.read(0, 1), 42]
-found = [finished.value for finished in run_isolated([Task("speaks", speaks, 20)] * 2, time.monotonic() + 20)]
+found = [finished.value for finished in Worker([Task("speaks", speaks, 20)] * 2, time.monotonic() + 20)]
 os.write(results, repr(found).encode())
 """
     assert python(code).stderr == "[[b'', 42], [b'', 42]]"
