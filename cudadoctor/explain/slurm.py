@@ -14,7 +14,7 @@ What it is
     nodes stay idle for long, with the prolog where every start counts.
 
 How to try it on one node
-    - The doctor itself, as root: cudadoctor check --blame machine --retry-code 75 --timeout 5; echo $?
+    - The doctor itself, as root: cudadoctor check --blame machine --retry-code 75 --timeout 20; echo $?
     - Copy a piece, make it executable, and run it with CUDADOCTOR_DRY_RUN=yes: it prints what it would tell Slurm.
     - Then set the line in slurm.conf, run scontrol reconfigure, and look at sinfo -R.
     - What all nodes share stands in /etc/cudadoctor/slurm.sh, as CUDADOCTOR="/usr/bin/python3 /shared/cudadoctor.pyz".

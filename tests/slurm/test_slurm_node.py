@@ -120,7 +120,7 @@ def test_a_site_may_ask_for_more(cluster: Cluster, program: Program) -> None:
 
 def test_a_prolog_with_a_hung_driver_ends_and_the_job_is_held(cluster: Cluster) -> None:
     cluster.plays("n2", "hang")
-    cluster.hang_in("prolog", piece("prolog"))
+    cluster.hang_in("prolog", piece("prolog", DEADLINE="10"))
     job = cluster.submit("echo ran", "-w", "n2", "--gres=gpu:1")
     # The doctor gives the driver five seconds; Slurm itself would wait for ever.
     wait_for(lambda: "held" in job.show()["Reason"], 25, "the job to be held", cluster.logs)

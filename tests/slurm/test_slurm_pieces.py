@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import pytest
 from slurm_pieces import PIECES
@@ -26,6 +26,7 @@ def test_the_pieces_are_these() -> None:
 @pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
 def test_a_piece_says_what_it_is_where_it_goes_and_how_to_try_it(file: Path) -> None:
     comment = file.read_text().split("\n\n")[0]
+    assert all(line.startswith("#") for line in comment.splitlines())
     shebang, title = comment.splitlines()[:2]
     assert shebang == "#!/bin/sh"
     assert len(title) <= 66  # one line of `cudadoctor recipes`
@@ -245,6 +246,29 @@ def test_a_mistake_in_the_settings_stops_no_job_and_drains_no_node(name: str, te
             timeout=60,
         )
         assert done.returncode == 0, (shell, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("deadline", "seconds"),
+    # A driver that nothing keeps awake takes ten seconds and more: by itself, it is given twice that.
+    [(None, 20), ("60", 55), ("10", 5), ("3", 1), ("5s", 20), ("ten", 20), ("08", 20), ("-3", 20), ("", 20)],
+)
+@pytest.mark.parametrize("name", ["prolog", "health_check", "task_prolog"])
+def test_the_driver_has_time_to_wake_up(name: str, deadline: Optional[str], seconds: int, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        doctor=f'echo "$*" >{tmp_path}/asked; echo ok; exit 0',
+        scontrol="echo NodeName=n7 Gres=gpu:8 State=IDLE ThreadsPerCore=1",
+    )
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CUDADOCTOR": "doctor", "SLURM_JOB_GPUS": "0"}
+    environment.update(SLURMD_NODENAME="n7", CUDADOCTOR_MEMORY="no")
+    if deadline is not None:
+        environment["CUDADOCTOR_DEADLINE"] = deadline
+    done = subprocess.run(
+        ["sh", str(PIECES / f"{name}.sh")], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"--timeout {seconds} " in (tmp_path / "asked").read_text()
 
 
 def preflight(folder: Path, srun: str, shown: str = "JobId=7 JobState=RUNNING ") -> subprocess.CompletedProcess[str]:

@@ -47,6 +47,12 @@ set -f
 : "${CUDADOCTOR_RESTARTS:=2}"
 : "${CUDADOCTOR_UNPROVEN:=stop}"
 : "${CUDADOCTOR_DEADLINE:=30}"
+# The doctor's own deadline is five seconds shorter. (Digits only: a mistake in a sum would end this shell.)
+case $CUDADOCTOR_DEADLINE in
+  '' | 0* | *[!0-9]*) CUDADOCTOR_DEADLINE=30 ;;
+esac
+seconds=$((CUDADOCTOR_DEADLINE - 5))
+[ $seconds -gt 0 ] || seconds=1
 
 say() { printf 'pre-flight: %s\n' "$*"; }
 
@@ -113,7 +119,7 @@ echo $? >"$folder/log/$name.status" || cannot
   exec timeout -k 5 $((2 * CUDADOCTOR_DEADLINE)) srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 \
     --overlap $gpus --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL \
     sh -c "$on_a_node" sh "$folder" "$CUDADOCTOR_DEADLINE" \
-    $CUDADOCTOR check --retry-code 75 --timeout 10 $CUDADOCTOR_OPTIONS </dev/null
+    $CUDADOCTOR check --retry-code 75 --timeout $seconds $CUDADOCTOR_OPTIONS </dev/null
 )
 srun=$?
 [ $srun = 0 ] || say "srun ended with $srun"

@@ -29,7 +29,8 @@
 #                           a node at work would be drained.
 #     CUDADOCTOR_DRAIN_ON   what else drains: any of "undecided" (exit 3), "failure" (the doctor is missing or broken),
 #                           "timeout" (it did not end within the deadline) [none]
-#     CUDADOCTOR_DEADLINE   seconds for the whole look [10]
+#     CUDADOCTOR_DEADLINE   seconds for the whole look [25]. A driver that no job and no nvidia-persistenced keeps awake
+#                           takes ten or more to answer on eight GPUs: with less, it would count as one that hangs.
 #     CUDADOCTOR_DRY_RUN    yes: print what Slurm would be told
 #     CUDADOCTOR_MEMORY     as in health_check.sh [/run/cudadoctor]
 #
@@ -61,9 +62,15 @@ fi
 : "${CUDADOCTOR:=cudadoctor}"
 : "${CUDADOCTOR_OPTIONS:=}"
 : "${CUDADOCTOR_DRAIN_ON:=}"
-: "${CUDADOCTOR_DEADLINE:=10}"
+: "${CUDADOCTOR_DEADLINE:=25}"
 : "${CUDADOCTOR_DRY_RUN:=no}"
 : "${CUDADOCTOR_MEMORY:=/run/cudadoctor}"
+# The doctor's own deadline is five seconds shorter. (Digits only: a mistake in a sum would end this shell.)
+case $CUDADOCTOR_DEADLINE in
+  '' | 0* | *[!0-9]*) CUDADOCTOR_DEADLINE=25 ;;
+esac
+seconds=$((CUDADOCTOR_DEADLINE - 5))
+[ $seconds -gt 0 ] || seconds=1
 node=${SLURMD_NODENAME:-$(hostname -s)}
 
 # Every reason that is ours ends so. Whoever wants the node to stay drained changes the reason: then it is theirs.
@@ -87,7 +94,7 @@ look() {
     unset SLURM_JOB_ID SLURM_JOBID SLURM_JOB_GPUS SLURM_STEP_GPUS SLURM_GPUS_ON_NODE
     unset CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL
     # shellcheck disable=SC2086  # both may be several words
-    exec timeout -k 2 "$CUDADOCTOR_DEADLINE" $CUDADOCTOR check --blame machine --retry-code 75 --timeout 5 \
+    exec timeout -k 2 "$CUDADOCTOR_DEADLINE" $CUDADOCTOR check --blame machine --retry-code 75 --timeout $seconds \
       --format termination-log $CUDADOCTOR_OPTIONS </dev/null 2>&1
   )
   status=$?

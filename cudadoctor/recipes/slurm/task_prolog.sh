@@ -8,7 +8,8 @@
 # or, for one step, without the admin: srun --task-prolog=/path/to/task_prolog.sh ...
 #
 # What it does. Runs as the user, in the user's environment, before a node's first task; once a job and node (about half
-X to send to the admins. Nothing is said where nothing is wrong, and the tasks start all the same.
+# a second). What is wrong is written into the task's output: what the user can do, or, where it is the machine's fault,
+# what to send to the admins. Nothing is said where nothing is wrong, and the tasks start all the same.
 # It drains nobody: it has not the right to.
 #
 # A job without GPUs may be right as it is; in a partition where it cannot be (CUDADOCTOR_GPU_PARTITIONS), it is told
@@ -20,7 +21,7 @@ X to send to the admins. Nothing is said where nothing is wrong, and the tasks s
 #     CUDADOCTOR_OPTIONS         more options of check, as --policy /shared/job.toml
 #     CUDADOCTOR_GPU_PARTITIONS  partitions, separated by blanks, where a job without GPUs is a mistake [none]
 #     CUDADOCTOR_STOP            yes: a task that would fail does not start (Slurm: "TaskProlog failed status=1") [no]
-#     CUDADOCTOR_DEADLINE        seconds for the whole look [10]
+#     CUDADOCTOR_DEADLINE        seconds for the whole look [25]; see prolog.sh
 #     CUDADOCTOR_TASK_PROLOG     no, in a job's own environment: say nothing [yes]
 #
 # By hand, in a job on one node (srun --gres=gpu:1 --pty sh):
@@ -41,8 +42,14 @@ fi
 : "${CUDADOCTOR_OPTIONS:=}"
 : "${CUDADOCTOR_GPU_PARTITIONS:=}"
 : "${CUDADOCTOR_STOP:=no}"
-: "${CUDADOCTOR_DEADLINE:=10}"
+: "${CUDADOCTOR_DEADLINE:=25}"
 : "${CUDADOCTOR_TASK_PROLOG:=yes}"
+# The doctor's own deadline is five seconds shorter. (Digits only: a mistake in a sum would end this shell.)
+case $CUDADOCTOR_DEADLINE in
+  '' | 0* | *[!0-9]*) CUDADOCTOR_DEADLINE=25 ;;
+esac
+seconds=$((CUDADOCTOR_DEADLINE - 5))
+[ $seconds -gt 0 ] || seconds=1
 
 [ "$CUDADOCTOR_TASK_PROLOG" = yes ] && [ "${SLURM_LOCALID:-0}" = 0 ] || exit 0
 if [ -z "${SLURM_JOB_GPUS:-}${SLURM_STEP_GPUS:-}" ]; then
@@ -64,7 +71,7 @@ echo "export CUDADOCTOR_LOOKED_AT=${CUDADOCTOR_LOOKED_AT:+$CUDADOCTOR_LOOKED_AT 
 tell() { sed 's/^/print cudadoctor: /'; }
 
 # shellcheck disable=SC2086  # both may be several words
-words=$(timeout -k 2 "$CUDADOCTOR_DEADLINE" $CUDADOCTOR check --retry-code 75 --timeout 5 \
+words=$(timeout -k 2 "$CUDADOCTOR_DEADLINE" $CUDADOCTOR check --retry-code 75 --timeout $seconds \
   --format termination-log $CUDADOCTOR_OPTIONS </dev/null 2>/dev/null)
 status=$?
 first=$(printf '%s\n' "$words" | head -n 1)
