@@ -20,6 +20,8 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.gpus import LENT_TO_GUESTS
 from cudadoctor.derive.policy import NOT_ASKED, in_range, is_split, plainly, seen
 from cudadoctor.derive.surroundings import in_container, in_job
@@ -48,7 +50,7 @@ RULE = Rule(
     blame=MACHINE,
     chain=True,
     blocked_by=NO_ANSWERING_DRIVER,
-    follows_from=("CD706",),
+    follows_from=("CD706", "CD113"),
     precedence=10,
 )
 
@@ -88,7 +90,7 @@ def judge(case: Case) -> Outcome:
     if fine:
         return case.passed(f"{_gpus(count)} seen, {plainly(wanted)} asked for", (_ASKED, *here.facts))
     too_few = any(in_range(number, wanted) for number in range(count + 1, MOST_GPUS + 1))
-    why = _too_few(case, count, wanted) if too_few else _too_many(case)
+    why = _too_few(case, count, wanted) if too_few else _too_many(case, wanted)
     return case.failed(
         f"{_gpus(count)} seen, {plainly(wanted)} asked for: {why.words}",
         tuple(dict.fromkeys((_ASKED, *here.facts, *why.facts))),
@@ -110,15 +112,20 @@ def _too_few(case: Case, count: int, wanted: str) -> _Why:
     total: int = case.value("gpu.count", len(case.value("smi.gpus", [])))
     if allocated is not None and not in_range(allocated, wanted):
         return _given(case, f"the job was given {allocated}", CERTAIN, ("scheduler.gpus_allocated",), wanted)
-    if count < total and case.fact(f"env.{_VISIBLE}").is_known:
+    lost = [number for number in gpu_numbers(case.facts) if case.value(f"gpu.{number}.lost")]
+    if lost and count + len(lost) == total and _some_of(count + 1, total, wanted) is not None:
+        words = f"GPU {', '.join(map(str, lost))} has fallen off the bus"
+        return _Why(words, MACHINE, CERTAIN, (f"gpu.{lost[0]}.lost",), (_look_at_the_card(),))
+    # Of the cards that are there as many as are asked for could be named; else the variable is not what is wrong.
+    enough = _some_of(count + 1, total - len(lost), wanted)
+    if case.fact(f"env.{_VISIBLE}").is_known and enough is not None:
         facts = (f"env.{_VISIBLE}",)
         words = f"{_VISIBLE} leaves {count} of {total}"
         if allocated is None and (in_container(case) or in_job(case)):
             return _given(case, words, LIKELY, facts, wanted)
-        lost = [number for number in gpu_numbers(case.facts) if case.value(f"gpu.{number}.lost")]
-        if not lost:
-            fixes = (Remedy("unset-variable", {"name": _VISIBLE}),)
-            return _Why(words, ENVIRONMENT, CERTAIN, facts, fixes)
+        every = not lost and in_range(total, wanted)
+        fix = Remedy("unset-variable", {"name": _VISIBLE}) if every else _name(enough)
+        return _Why(words, ENVIRONMENT, CERTAIN, facts, (fix,))
     bus = case.fact("pci.gpus")
     on_bus = [entry for entry in bus.value or () if entry.get("driver") not in LENT_TO_GUESTS]
     more_on_bus = len(on_bus) > count
@@ -127,16 +134,35 @@ def _too_few(case: Case, count: int, wanted: str) -> _Why:
             return _given(case, "the container was given no more", LIKELY, ("system.container",), wanted)
     elif in_job(case) and allocated is None and (more_on_bus or not on_bus):
         return _given(case, "the job was probably given no more", LIKELY, ("scheduler.in_job",), wanted)
-    if more_on_bus:
+    if len(on_bus) > total:
         words = f"the PCI bus has {len(on_bus)}, and the driver shows {total}"
         return _Why(words, MACHINE, CERTAIN, ("pci.gpus",), (_look_at_the_card(),))
     return _Why("the machine has no more", MACHINE, CERTAIN if bus.is_known else LIKELY, (), (_take_another(),))
 
 
-def _too_many(case: Case) -> _Why:
+def _too_many(case: Case, wanted: str) -> _Why:
+    most = next((number for number in range(MOST_GPUS, 0, -1) if in_range(number, wanted)), None)
+    fixes = () if most is None else (_name(most),)
     if in_container(case) or in_job(case):
-        return _Why("the job was given too many", ALLOCATION, LIKELY, ())
-    return _Why("set CUDA_VISIBLE_DEVICES to those that are meant", ENVIRONMENT, CERTAIN, ())
+        return _Why("the job was given too many", ALLOCATION, LIKELY, (), fixes)
+    return _Why("set CUDA_VISIBLE_DEVICES to those that are meant", ENVIRONMENT, CERTAIN, (), fixes)
+
+
+def _some_of(least: int, most: int, wanted: str) -> Optional[int]:
+    """A number of GPUs within these bounds that is as asked for."""
+    return next((number for number in range(least, most + 1) if in_range(number, wanted)), None)
+
+
+def _name(count: int) -> Remedy:
+    devices = ",".join(str(number) for number in range(count))
+    return Remedy(
+        "manual",
+        {
+            "title": f"Name {'the GPU that is' if count == 1 else f'the {count} GPUs that are'} meant",
+            "text": f"Before the program starts: export {_VISIBLE}={devices}, or the numbers of others.",
+            "kind": "setting",
+        },
+    )
 
 
 def _given(case: Case, words: str, certainty: str, facts: tuple[str, ...], wanted: str) -> _Why:
