@@ -31,6 +31,8 @@ What goes wrong
     - A node stays drained with "Prolog error": another prolog failed, or scontrol did not answer. The reason is not
       ours, so nobody lifts it: scontrol update NodeName=n7 State=resume.
     - A node comes back that should not: its reason still was ours. Change the reason, and it is yours.
+    - Nodes that are well drain with CD106 (it hangs): their driver sleeps while no job runs, and takes longer to wake
+      up than CUDADOCTOR_DEADLINE allows. Start nvidia-persistenced on them, or give it more seconds.
     - A job is held after a prolog failed: that is Slurm's way. scontrol release JOBID, or for all jobs
       SchedulerParameters=nohold_on_prolog_fail. One that went back to the queue starts two minutes later.
     - The output of the first attempt is gone: sbatch --open-mode=append keeps it.

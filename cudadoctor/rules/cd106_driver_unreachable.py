@@ -13,7 +13,9 @@ How to fix
     loaded after an update: reboot once. If it still fails, install the distribution's driver package again, which
     builds the module for the running kernel. A setting may keep the module from loading (prime-select intel, a file
     under /etc/modprobe.d): take it out. A driver that hangs rather than fails needs a reboot, and if it hangs again, a
-    look at the hardware. In a container, see whether nvidia-smi works on the host, and start the container again.
+    look at the hardware. First give it more time (--timeout 30): a driver that no job and no nvidia-persistenced keeps
+    awake takes ten seconds and more to answer for eight GPUs. In a container, see whether nvidia-smi works on the host,
+    and start the container again.
 
 References
     https://docs.nvidia.com/deploy/nvidia-smi/index.html
