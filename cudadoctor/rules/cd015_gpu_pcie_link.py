@@ -18,6 +18,8 @@ References
 
 from __future__ import annotations
 
+from typing import Optional
+
 from cudadoctor.derive.policy import NOT_ASKED, Judged, each_gpu, gpu_name
 from cudadoctor.rules.api import ERROR, MACHINE, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
@@ -44,6 +46,7 @@ def judge(case: Case) -> Outcome:
     if not asked:
         return case.skipped(NOT_ASKED)
     judged: list[tuple[str, str, Judged]] = []
+    best: Optional[Judged] = None
     if _WIDTH in asked:
         judged.append((_WIDTH, "PCIe lanes", _at_least(case, "pcie_width", case.value(_WIDTH))))
     if _GENERATION in asked:
@@ -59,17 +62,7 @@ def judge(case: Case) -> Outcome:
                 f"{gpu_name(case, one.worst)} has {one.value} {words}, {case.value(name)} is asked for",
                 (name, *one.facts),
                 data={"gpu": one.worst, "value": one.value, "wanted": case.value(name)},
-                fixes=(
-                    Remedy(
-                        "manual",
-                        {
-                            "title": "Find out what holds the PCIe link down",
-                            "text": f"nvidia-smi -i {one.worst} -q shows the link as it is, and what card and host "
-                            "can do (GPU Link Info). What both can do and do not: reseat the card, and look at riser, "
-                            "slot and firmware settings. What they cannot do is a matter of the policy.",
-                        },
-                    ),
-                ),
+                fixes=(_slower(one.worst) if one is best else _held_down(one.worst),),
             )
     for name, _, one in judged:
         if one.ok is None:
@@ -79,3 +72,27 @@ def judge(case: Case) -> Outcome:
 
 def _at_least(case: Case, key: str, wanted: int) -> Judged:
     return each_gpu(case, key, lambda value: None if value is None else value >= wanted)
+
+
+def _held_down(gpu: Optional[int]) -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Find out what holds the PCIe link down",
+            "text": f"nvidia-smi -i {gpu} -q shows the link as it is, and what card and host can do (GPU Link Info). "
+            "Where both can do more: reseat the card, and look at riser, slot and firmware settings. Where they "
+            "cannot, gpu.pcie_width or gpu.pcie_generation of the policy asks for too much.",
+        },
+    )
+
+
+def _slower(gpu: Optional[int]) -> Remedy:
+    return Remedy(
+        "manual",
+        {
+            "title": "Take a machine whose card and slot can do it",
+            "text": f"nvidia-smi -i {gpu} -q shows which of the two is the slower (GPU Link Info: Device Max, Host "
+            "Max). A card in a slow slot can be moved, and firmware settings may hold a slot down. Or ask for less: "
+            "gpu.pcie_generation of the policy.",
+        },
+    )

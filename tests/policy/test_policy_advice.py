@@ -125,6 +125,13 @@ ADVICE = [
     Advice("a hot card", node(2).set({"gpu.1.temperature": 80}), {"gpu.temperature": 60}, ("nvidia-smi -i 1 -q",)),
     Advice("few lanes", node(2).set({"gpu.1.pcie_width": 8}), {"gpu.pcie_width": 16}, ("nvidia-smi -i 1 -q",)),
     Advice(
+        "a link that is as fast as the slot",
+        node(2).set({"gpu.1.pcie_generation_max": 3}),
+        {"gpu.pcie_generation": 5},
+        ("Take a machine whose card and slot can do it",),
+        ("holds the PCIe link down",),
+    ),
+    Advice(
         "a link that is down",
         node(2).set({"gpu.1.nvlinks_up": 17, "gpu.1.nvlinks_down": 1}),
         {"gpu.nvlink": True},
