@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from cudadoctor.model import ParseError
@@ -87,7 +88,11 @@ def read_requirement(text: str, rules: Mapping[str, str], option: str = "--requi
         raise PolicyError(f"{option} takes KEY=VALUE with a key of the policy, such as gpu.count=8, not {text!r}")
     if section not in SECTIONS:
         raise PolicyError(f"{option}: {_no_section(section, {})}")
-    return _entry(section, key, value.strip(), option, rules)
+    given: Any = value.strip()
+    if section == RULES and given.startswith("{"):  # as in a file: { severity = "error", required = true }
+        with suppress(PolicyError):
+            given = _table(f"given = {given}", option)["given"]
+    return _entry(section, key, given, option, rules)
 
 
 def _table(text: str, source: str) -> dict[str, Any]:

@@ -37,9 +37,10 @@ def ok_sentence(view: View) -> str:
 
 
 def _has_what_is_asked_for(report: Report) -> bool:
-    """Whether a policy asks for something, and all of it was found."""
+    """Whether a policy asks for something, and all of it was found. (What is ignored was not looked for.)"""
     asked = [o for o in report.outcomes if o.rule.startswith("CD0") and o.status != SKIP]
-    return bool(asked) and all(outcome.status == PASS for outcome in asked)
+    looked_for = not any(rule.startswith("CD0") for rule in report.ignored)
+    return bool(asked) and looked_for and all(outcome.status == PASS for outcome in asked)
 
 
 def hedged(outcome: Outcome) -> str:

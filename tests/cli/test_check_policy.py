@@ -218,3 +218,10 @@ def test_what_the_site_asks_for_is_left_out_by_a_selection(
 ) -> None:
     monkeypatch.setenv("CUDADOCTOR_POLICY", written("site-policy.toml", "[disk]\ntemporary = '4 EiB'"))
     assert run("check", "--select", "CD012").exit == 0
+
+
+def test_what_is_ignored_is_not_said_to_be_there(run: Run, facts_file: Callable[[Machine], str]) -> None:
+    words = ("--require", "gpu.count=8", "--require", "gpu.names=H100", "--ignore", "CD001=one is in repair")
+    result = run("check", "--facts", facts_file(node(7)), *words)
+    assert result.exit == 0
+    assert "asked for is there" not in result.out and "CD001 ignored: one is in repair" in result.out

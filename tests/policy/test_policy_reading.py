@@ -218,6 +218,7 @@ def test_a_mistake_is_one_sentence(text: str, sentence: str) -> None:
         ("gpu.temperature = 60", "gpu.temperature", 60),
         ("limits.nofile=unlimited", "limits.nofile", "unlimited"),
         ("rules.CD115=error", "rules.CD115", {"severity": "error", "required": False}),
+        ("rules.CD115={ required = true }", "rules.CD115", {"severity": None, "required": True}),
         ("ignore.CD117=by the daemon", "ignore.CD117", "by the daemon"),
         ("check.timeout=2.5", "check.timeout", 2.5),
     ],
