@@ -6,10 +6,12 @@ Without it a test is skipped and says how to get it; with CUDADOCTOR_TESTS_STRIC
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -48,6 +50,15 @@ def program(name: str, remedy: str) -> str:
     if not found:
         missing_part(name, remedy)
     return found
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens at; all are held until the last is known, so that they differ."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
 
 
 # Variables that change what Python, pip, uv, conda, the loader or the doctor itself do.

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Callable, Optional
 
 from . import native
-from .parts import CACHE, clean_environ, missing_part
+from .parts import CACHE, clean_environ, free_ports, missing_part
 
 HOOKS = ("prolog", "task_prolog", "health_check")
 """What a site can hang in; the names of `Cluster.hang_in`."""
@@ -107,15 +107,6 @@ exec {root}/hooks/task_prolog
 """
 
 
-def _free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens at; all are held until the last is known, so that they differ."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-
-
 def _needed() -> None:
     for name in _DAEMONS:
         if not shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin"):
@@ -160,7 +151,7 @@ class Cluster:
         key = self.root / "munge" / "key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
-        self._ports = _free_ports(1 + len(self.nodes))
+        self._ports = free_ports(1 + len(self.nodes))
         for name in self.nodes:
             (self.root / "spool" / name).mkdir()
             (self.root / "nodes" / name / "bin").mkdir(parents=True)

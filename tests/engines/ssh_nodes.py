@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Optional
 
 from bench import native
-from bench.parts import CACHE, ROOT, clean_environ, missing_part, program
+from bench.parts import CACHE, ROOT, clean_environ, free_ports, missing_part, program
 
 SSHD = CACHE / "sshd"
 UNREACHABLE = "n9"
@@ -104,7 +104,7 @@ class Nodes:
             command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.root / key)]
             subprocess.run(command, check=True, timeout=30)
         (self.root / "passwd").write_text(_PASSWD.format(root=self.root))
-        ports = _free_ports(len(self.names) + 1)
+        ports = free_ports(len(self.names) + 1)
         hosts = "".join(f"Host {name}\n  Port {port}\n" for name, port in zip([*self.names, UNREACHABLE], ports))
         (self.root / "ssh_config").write_text(hosts + _CLIENT.format(root=self.root))
         self.installs("ssh", f'#!/bin/sh\nexec {shutil.which("ssh")} -F {self.root}/ssh_config "$@"\n')
@@ -169,15 +169,6 @@ class Nodes:
             text=True,
             timeout=timeout,
         )
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens at; all are held until the last is known, so that they differ."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
 
 
 def _listens(port: int) -> bool:

@@ -78,7 +78,8 @@ def test_lines_of_a_child(said: bytes, checks: list[str], at_hand: Optional[tupl
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"\n", MARK.encode() + b" ", b'{"event":"result"', b"}"])))
 def test_no_output_is_too_odd(pieces: list[bytes]) -> None:
-    read_lines(b"".join(pieces), MARK)
+    read = read_lines(b"".join(pieces), MARK)
+    assert (read.python, read.results, read.ended) == ("", (), False)
 
 
 _JSON = st.recursive(
