@@ -88,7 +88,7 @@ def _required(outcome: Outcome, base: Case) -> Outcome:
     """The outcome of a rule that has to be decided: it is a link of the chain, and that there was nothing to judge
     decides nothing where no driver answers, or where what would have told was not read."""
     if outcome.status == SKIP and _was_not_seen(outcome, base):
-        return outcome._replace(status=UNDECIDED, message=f"{outcome.message}; the policy wants this decided", chain=True)
+        return outcome._replace(status=UNDECIDED, message=f"{outcome.message}; the policy wants it decided", chain=True)
     return outcome._replace(chain=True)
 
 
