@@ -19,6 +19,7 @@ from cudadoctor.render.verdict import (
     FAILED,
     Verdict,
     in_ascii,
+    is_number,
     screen_of,
     shortened,
     size_of,
@@ -92,7 +93,7 @@ def _gpu_data(facts: Facts) -> str:
     data = ""
     for number in gpu_numbers(facts):
         told = facts.under(f"gpu.{number}").items()
-        known: dict[str, Any] = {name: fact.value for name, fact in told if _is_number(fact.value)}
+        known: dict[str, Any] = {name: fact.value for name, fact in told if is_number(fact.value)}
         items = [
             _datum(f"gpu{number}_{label}", known[name], unit, known.get(most) if isinstance(most, str) else most)
             for label, name, unit, most in _MEASURED
@@ -111,10 +112,6 @@ _MEASURED: tuple[tuple[str, str, str, Any], ...] = (
     ("utilization", "utilization", "%", 100),
     ("memory_used", "memory_used", "B", "memory_total"),
 )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1 << 63
 
 
 def _datum(label: str, value: float, unit: str = "", most: Optional[float] = None) -> str:

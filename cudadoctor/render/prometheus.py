@@ -14,7 +14,7 @@ from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.model.outcome import SEVERITIES, STATUSES
 from cudadoctor.render.chain import driver_version
 from cudadoctor.render.style import clean
-from cudadoctor.render.verdict import STATES, Verdict, screen_of, shortened, verdict_of
+from cudadoctor.render.verdict import STATES, Verdict, is_number, screen_of, shortened, verdict_of
 from cudadoctor.render.view import View
 
 Sample = tuple[dict[str, str], float]
@@ -99,7 +99,7 @@ def _lines(view: View, verdict: Verdict) -> Iterator[str]:
 
 def _gpus(facts: Facts) -> Iterator[str]:
     numbers = gpu_numbers(facts)
-    if _is_number(facts.value("gpu.count")):
+    if is_number(facts.value("gpu.count")):
         yield from _family("gpus", "Number of GPUs, by NVML.", [({}, facts["gpu.count"].get())])
     told = {number: facts.under(f"gpu.{number}") for number in numbers}
     known = {number: {name: f.value for name, f in parts.items() if f.is_known} for number, parts in told.items()}
@@ -117,7 +117,7 @@ def _gpus(facts: Facts) -> Iterator[str]:
             ({"gpu": str(number)}, _scaled(value, factor))
             for number, parts in known.items()
             for value in [parts.get(part)]
-            if isinstance(value, bool) or _is_number(value)
+            if isinstance(value, bool) or is_number(value)
         ]
         yield from _family(f"gpu_{name}", meaning, samples, kind)
     yield from _family(
@@ -169,10 +169,6 @@ _MEASURED: tuple[tuple[str, str, str, Optional[float], str], ...] = (
     ("mig_enabled", "gauge", "mig_mode", None, "Whether MIG mode is on."),
     ("persistence_mode", "gauge", "persistence_mode", None, "Whether persistence mode is on."),
 )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1 << 63
 
 
 def _scaled(value: Any, factor: Optional[float]) -> float:

@@ -184,3 +184,8 @@ def in_ascii(text: str) -> str:
 
     plain = (normalize("NFKD", letter).encode("ascii", "ignore").decode() for letter in text)
     return "".join(shown or ("?" if letter.isprintable() else "") for shown, letter in zip(plain, text))
+
+
+def is_number(value: object) -> bool:
+    """Whether monitors can be given this value of a fact: what it measures, and no truth value."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1 << 63
