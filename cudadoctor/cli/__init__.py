@@ -131,6 +131,8 @@ def _sentence(error: click.ClickException) -> str:
     import click
 
     message = error.format_message().rstrip(".")
+    for words, plain in (("a valid float range", "a number"), ("a valid integer range", "a whole number")):
+        message = message.replace(f"is not {words}", f"is not {plain}")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{message} (see `{error.ctx.command_path} -h`)"
     return message

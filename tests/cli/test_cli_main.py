@@ -77,7 +77,8 @@ def test_without_a_command_the_help_is_shown_as_an_error(run: Run) -> None:
         (["_input"], "there is no command '_input'"),
         (["check", "--formt", "json"], "--formt"),
         (["check", "--format", "yaml"], "'yaml' is not one of"),
-        (["check", "--timeout", "soon"], "'soon' is not a valid float"),
+        (["check", "--retry-code", "all"], "'all' is not a whole number"),
+        (["check", "--timeout", "soon"], "'soon' is not a number"),
         (["check", "--timeout", "0"], "0.0 is not in the range"),
         (["check", "superfluous"], "superfluous"),
         (["explain"], "Missing argument 'ID|NAME|CONCEPT|"),
@@ -186,6 +187,20 @@ def test_help_on_a_full_disk_is_no_bug_of_ours() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, "--help"], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "cudadoctor: error: cannot write: No space left on device\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="needs /dev/stdout")
+@pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1", "link"])
+def test_a_log_that_is_standard_output_keeps_what_stands_in_it(name: str, tmp_path: Path) -> None:
+    log, link = tmp_path / "job.log", tmp_path / "link"
+    link.symlink_to("/dev/stdout")
+    log.write_text("the job begins\n")
+    words = ["explain", "CD303", "-o", str(link) if name == "link" else name]
+    with log.open("a") as stream:
+        subprocess.run([*COMMAND, *words], cwd=ROOT, stdout=stream, check=True)
+        stream.write("the job goes on\n")
+    lines = log.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("the job begins", "the job goes on") and len(lines) > 3
 
 
 def test_what_a_killed_run_has_left_stops_no_other_of_the_same_number(tmp_path: Path) -> None:
