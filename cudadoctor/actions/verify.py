@@ -164,7 +164,7 @@ class _Runner:
         # bring is what the person's programs get.
         command = [self._python, "-B", self._script, mark, json.dumps(request)]
         added = {**environment, **_private(folder)}
-        output, ending = run_process(command, {**os.environ, **added}, self._timeout)
+        output, ending = run_process(command, {**os.environ, **added}, self._timeout, folder)
         return read_lines(output, mark), ending
 
 
@@ -190,8 +190,11 @@ def _private(folder: str) -> dict[str, str]:
     }
 
 
-def run_process(command: Sequence[str], environment: Mapping[str, str], timeout: float) -> tuple[bytes, Ending]:
-    """Runs a program in a process group of its own, and ends the whole group at the deadline or when it has ended.
+def run_process(
+    command: Sequence[str], environment: Mapping[str, str], timeout: float, mark: str = ""
+) -> tuple[bytes, Ending]:
+    """Runs a program in a process group of its own, and ends the whole group at the deadline or when it has ended; on
+    Linux also who has left the group, if `mark` stands in the environment and nobody else has such a one.
 
     Gives the first megabyte of its standard output, and how it ended. Never raises for what the program does.
     """
@@ -209,17 +212,16 @@ def run_process(command: Sequence[str], environment: Mapping[str, str], timeout:
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
             worker.program_started(process.pid)
+            begun_at = _stat_of(process.pid)[1]
     except OSError as error:
         return b"", Ending(refused=error.strerror or str(error), seconds=time.monotonic() - begun)
     try:
         output, errors = _Stream(process.stdout, MOST_BYTES, False), _Stream(process.stderr, _MOST_ERRORS, True)
         timed_out = not _wait(process, begun + timeout)
         status = process.returncode
-        _end(process)
-    except BaseException:
-        _end(process)
-        raise
     finally:
+        _end(process)
+        _end_strays(process.pid, begun_at, mark)
         worker.program_ended(process.pid)
     seconds = timeout if timed_out else time.monotonic() - begun
     said = errors.finished().decode("utf-8", "replace").strip()
@@ -247,6 +249,47 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     worker.kill_group(process.pid)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE)
+
+
+def _end_strays(group: int, begun_at: int, mark: str) -> None:
+    """Kills daemons that the program has left. Nobody of its group is asked: who of them still is there cannot be
+    killed, and a question after the environment of such a one may never be answered."""
+    if sys.platform != "linux" or not mark or begun_at < 0:
+        return
+    for _ in range(3):  # one may have started another meanwhile
+        strays = [pid for pid in _younger_than(begun_at, group) if _is_marked(pid, os.fsencode(mark))]
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, worker.SIGKILL)
+        if not strays:
+            return
+
+
+def _younger_than(begun_at: int, group: int) -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != os.getpid():
+                its_group, its_begin = _stat_of(int(name))
+                if its_begin >= begun_at and its_group != group:
+                    yield int(name)
+
+
+def _stat_of(process: int) -> tuple[int, int]:
+    """Group and start (in ticks since the machine's) of a process; -1: there is none, or nobody tells."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return int(fields[2]), int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return -1, -1
+
+
+def _is_marked(process: int, mark: bytes) -> bool:
+    try:
+        with open(f"/proc/{process}/environ", "rb") as file:
+            return mark in file.read()
+    except OSError:
+        return False
 
 
 def _end_on_windows(process: subprocess.Popen[bytes]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
@@ -301,6 +302,30 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         pytest.skip("needs an interpreter without torch")
     found = result(prove(monkeypatch, {}, python=python, PYTHONPATH=str(tmp_path)), "versions")
     assert (found.how, found.rule, found.message) == ("missing", "CD301", "there is no torch in this environment")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+@pytest.mark.parametrize("then", ["raise RuntimeError('boom')", "time.sleep(100)"], ids=["ends", "hangs"])
+def test_a_daemon_that_torch_leaves_is_ended(then: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(f"""
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open({str(tmp_path / "daemon")!r}, "w").write(str(os.getpid()))
+        time.sleep(100)
+    os._exit(0)
+while not os.path.exists({str(tmp_path / "daemon")!r}) or not open({str(tmp_path / "daemon")!r}).read():
+    time.sleep(0.01)
+{then}
+""")
+    begun = time.monotonic()
+    assert result(prove(monkeypatch, {}, SHORT, PYTHONPATH=str(tmp_path)), "versions").failed
+    assert time.monotonic() - begun < SHORT + 10  # nor does it hold a pipe of ours
+    daemon = int((tmp_path / "daemon").read_text())
+    stat = Path(f"/proc/{daemon}/stat")
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 @pytest.mark.once
