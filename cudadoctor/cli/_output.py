@@ -87,6 +87,11 @@ def _write_file(path: str, data: bytes) -> None:
         mode: Optional[int] = os.stat(path).st_mode
     except FileNotFoundError:
         mode = None
+    stream = _own_stream(path)
+    if stream is not None:  # a job's log, by /dev/stdout: what stands in it stays, and what comes goes there, too
+        with os.fdopen(os.dup(stream), "wb") as file:
+            file.write(data)
+        return
     if mode is not None and not stat.S_ISREG(mode):
         _write_in_place(path, data)  # a device or a named pipe cannot be replaced
         return
@@ -109,6 +114,19 @@ def _write_file(path: str, data: bytes) -> None:
         if mode is None or not os.access(path, os.W_OK):
             raise
         _write_in_place(path, data)
+
+
+def _own_stream(path: str) -> Optional[int]:
+    """Our standard output or error, where `path` is another name of it."""
+    for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            if os.path.samestat(os.stat(path), os.fstat(number)):
+                if stream is not None:
+                    stream.flush()
+                return number
+        except OSError:
+            continue
+    return None
 
 
 def _write_in_place(path: str, data: bytes) -> None:
