@@ -48,6 +48,11 @@ class Presence(NamedTuple):
 # Drivers that hold a card for virtual machines: it is in the machine, and this system cannot use it.
 LENT_TO_GUESTS = ("vfio-pci", "pci-stub", "pciback")
 
+# NVML's reasons for lower clocks that a healthy card does not give: heat, and all. (An idle card clocks down, and one
+# at work stays within its power limit.)
+THERMAL = ("hw_thermal_slowdown", "sw_thermal_slowdown")
+HELD_DOWN = ("hw_slowdown", *THERMAL, "hw_power_brake_slowdown")
+
 
 def gpus(case: Case) -> tuple[Gpu, ...]:
     """The NVIDIA GPUs that this system could use, each once, in NVML's order where NVML answered.

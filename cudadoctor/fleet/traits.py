@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Callable, Optional
 
+from cudadoctor.derive.gpus import HELD_DOWN
 from cudadoctor.fleet.model import Traits
 from cudadoctor.model.catalogue import MOST_GPUS, fits, spec_of
 from cudadoctor.model.fact import ABSENT, KNOWN
@@ -130,12 +131,8 @@ def _mig(entries: Entries) -> Optional[str]:
     return f"{mode}, {devices} devices a GPU" if devices is not None else mode
 
 
-# Clock event reasons that a healthy node does not show. Idle GPUs and power caps come and go.
-_SLOWED = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
-
-
 def _slowed(reasons: list[str]) -> str:
-    return " and ".join(reason.replace("_", " ") for reason in _SLOWED if reason in reasons) or "no"
+    return " and ".join(reason.replace("_", " ") for reason in HELD_DOWN if reason in reasons) or "no"
 
 
 def _memory(entries: Entries) -> Optional[str]:

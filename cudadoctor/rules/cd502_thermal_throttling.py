@@ -17,6 +17,7 @@ References
 
 from __future__ import annotations
 
+from cudadoctor.derive.gpus import THERMAL
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import INFO, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
@@ -29,7 +30,6 @@ RULE = Rule(
     precedence=60,
 )
 
-_THERMAL = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 # A rule of thumb, in degrees C: no card is made to run hotter than this for long, many slow down soon after.
 _WARM = 80
 
@@ -47,7 +47,7 @@ def judge(case: Case) -> Outcome:
         temperature = case.fact(prefix + "temperature")
         limit = case.value(prefix + "temperature_slowdown")
         readable += reasons.is_known or temperature.is_known
-        active = [reason for reason in (reasons.value or ()) if reason in _THERMAL]
+        active = [reason for reason in (reasons.value or ()) if reason in THERMAL]
         at = f" at {temperature.get()} degrees C" if temperature.is_known else ""
         evidence = (prefix + "throttle_reasons", prefix + "temperature")
         if active:
@@ -70,7 +70,7 @@ def judge(case: Case) -> Outcome:
 
 def _failed(case: Case, message: str, evidence: tuple[str, ...], index: int) -> Outcome:
     prefix = f"gpu.{index}."
-    rest = [reason for reason in case.value(prefix + "throttle_reasons", []) if reason not in _THERMAL]
+    rest = [reason for reason in case.value(prefix + "throttle_reasons", []) if reason not in THERMAL]
     return case.failed(
         message,
         evidence,

@@ -18,6 +18,7 @@ References
 
 from __future__ import annotations
 
+from cudadoctor.derive.gpus import THERMAL
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import CERTAIN, INFO, LIKELY, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 
@@ -32,7 +33,6 @@ RULE = Rule(
 
 # Below this share of the default limit somebody has lowered it on purpose or a laptop runs on battery.
 _LOWERED = 0.9
-_THERMAL = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 
 
 def judge(case: Case) -> Outcome:
@@ -48,7 +48,7 @@ def judge(case: Case) -> Outcome:
         readable += fact.is_known
         reasons = fact.value or []
         # The hardware slowdown bit covers heat as well; then CD502 speaks.
-        hot = any(reason in reasons for reason in _THERMAL)
+        hot = any(reason in reasons for reason in THERMAL)
         brake = "hw_power_brake_slowdown" in reasons
         if brake or ("hw_slowdown" in reasons and not hot):
             # A laptop slows the card down on purpose while its battery feeds it.

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from cudadoctor.derive.gpus import HELD_DOWN
 from cudadoctor.derive.surroundings import in_report
 from cudadoctor.model.catalogue import gpu_numbers
 from cudadoctor.rules.api import LIKELY, MACHINE, POSSIBLE, WARNING, Case, Outcome, Remedy, Rule
@@ -40,7 +41,6 @@ RULE = Rule(
 _BUSY = 70
 _IDLE_STATE = 5
 _LOW_SHARE = 0.3
-_OTHER_CAUSES = ("hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown", "hw_slowdown")
 _SAID = "symptom.clocks_stuck"
 
 
@@ -52,7 +52,7 @@ def judge(case: Case) -> Outcome:
         clock, highest = case.value(prefix + "clock_sm"), case.value(prefix + "clock_sm_max")
         readable = readable or (use is not None and (state is not None or clock is not None))
         reasons = case.value(prefix + "throttle_reasons", [])
-        if use is None or use < _BUSY or any(reason in reasons for reason in _OTHER_CAUSES):
+        if use is None or use < _BUSY or any(reason in reasons for reason in HELD_DOWN):
             continue
         name = case.value(prefix + "name", f"GPU {index}")
         locked = "applications_clocks_setting" in reasons
