@@ -26,12 +26,8 @@ def _size(value: Any) -> str:
     amount = int(value)
     for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if amount >= unit:
-            return f"{_number(amount / unit)} {name}"
+            return f"{amount / unit:.1f}".removesuffix(".0") + f" {name}"
     return f"{amount} bytes"
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}"[:-2] if f"{value:.1f}".endswith(".0") else f"{value:.1f}"
 
 
 def _limit(value: Any) -> str:

@@ -114,10 +114,9 @@ def size_limit(value: Any) -> str:
 
 def number_limit(value: Any) -> str:
     """A number, as digits, or "unlimited"."""
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        value = int(value[:15])
     if isinstance(value, str) and value.strip().lower() == "unlimited":
         return "unlimited"
+    value = _from_text(value)
     if _is_integer(value) and 0 < value < _MOST:
         return str(value)
     raise ParseError('a number such as 65536, or "unlimited"')
@@ -127,8 +126,7 @@ def integer(least: int, most: int, what: str) -> Read:
     """A whole number within bounds; `what` is the rest of "expected ..."."""
 
     def read(value: Any) -> int:
-        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-            value = int(value[:15])
+        value = _from_text(value)
         if _is_integer(value) and least <= value <= most:
             return int(value)
         raise ParseError(what)
@@ -227,6 +225,13 @@ def some_of(*choices: str) -> Read:
         return list(found)
 
     return read
+
+
+def _from_text(value: Any) -> Any:
+    """The whole number that `--require` gives as text; anything else as it is. What has more digits is too large in any
+    case."""
+    text = value.strip() if isinstance(value, str) else ""
+    return int(text[:15]) if text.isascii() and text.isdigit() else value
 
 
 def _is_integer(value: Any) -> bool:
