@@ -119,8 +119,8 @@ def _nccl(entries: Entries) -> Optional[str]:
 
 def _firmware(entries: Entries) -> Optional[str]:
     """The GPUs' GSP firmware, by /proc/driver/nvidia/gpus."""
-    found = {entry.get("firmware") for entry in entries.value("procfs.gpus") or ()}
-    return ", ".join(sorted(text for text in found if isinstance(text, str))) or None
+    found = [entry.get("firmware") for entry in entries.value("procfs.gpus") or ()]
+    return ", ".join(sorted({text for text in found if isinstance(text, str)})) or None
 
 
 def _mig(entries: Entries) -> Optional[str]:

@@ -140,3 +140,11 @@ def test_no_document_stops_the_reading(changes: dict[str, object], within: dict[
     for document in ({**report("n", outcome()), **changes}, report("n", {**outcome(), **within})):
         for item in read(json.dumps(document)):
             assert isinstance(item, (Snapshot, Unreadable))
+
+
+def test_a_part_of_a_fact_that_nobody_expects_is_unknown() -> None:
+    entry = {"state": "known", "value": [{"firmware": {"version": "580"}}, {"firmware": "580"}], "source": "x"}
+    document = report("n1")
+    document["facts"]["procfs.gpus"] = entry
+    (snapshot,) = read(json.dumps(document))
+    assert "580" in snapshot.traits.values
