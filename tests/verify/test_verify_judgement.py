@@ -422,5 +422,15 @@ def test_environment(visible: Optional[str], entries: tuple[Optional[str], ...],
     assert environment(visible, entries) == expected
 
 
+def test_help_and_page_name_every_check() -> None:
+    from cudadoctor.cli.verify import command
+    from cudadoctor.explain import concept_page
+
+    said = " ".join((command.help or "").split())
+    assert f"Checks: {', '.join(CHECKS)}." in said
+    for check in CHECKS:
+        assert f"    - {check}: " in concept_page("verify")
+
+
 def test_checks_run_in_their_own_order() -> None:
     assert chosen(("nccl,matmul", "matmul")) == ("matmul", "nccl") and chosen(()) == CHECKS
