@@ -271,8 +271,11 @@ def test_the_driver_has_time_to_wake_up(name: str, deadline: Optional[str], seco
     assert f"--timeout {seconds} " in (tmp_path / "asked").read_text()
 
 
-def preflight(folder: Path, srun: str, shown: str = "JobId=7 JobState=RUNNING ") -> subprocess.CompletedProcess[str]:
-    """job.sh in a job on n1 and n2 with this srun; each node is well, and what does not answer is bad."""
+def preflight(
+    folder: Path, srun: str, shown: str = "JobId=7 JobState=RUNNING ", doctor: str = "", **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """job.sh in a job on n1 and n2 with this srun; each node is well, and what does not answer is bad. `doctor` is what
+    the stand-in for it does first."""
     nodes = "n1\nn2"
     write(
         folder,
@@ -283,7 +286,8 @@ def preflight(folder: Path, srun: str, shown: str = "JobId=7 JobState=RUNNING ")
   *) echo "scontrol $*" ;;
 esac""",
         srun=f'while [ "$1" != sh ]; do shift; done\n{srun}',
-        doctor="""
+        doctor=doctor
+        + """
 if [ "$1" = fleet ]; then
   case $* in *bad-nodes) echo n2 ;; esac
   [ -e "$2/n2.json" ] || exit 75
@@ -301,6 +305,7 @@ done""",
             "SLURM_JOB_ID": "7",
             "SLURM_JOB_NODELIST": "n[1-2]",
             "SLURM_JOB_NUM_NODES": "2",
+            **settings,
         },
         cwd=folder,
         capture_output=True,
@@ -340,3 +345,11 @@ def test_a_folder_that_a_node_cannot_write_to_is_not_its_fault(on_n2: str, tmp_p
     assert done.returncode == 2, done.stdout + done.stderr
     assert "CUDADOCTOR_FOLDER" in done.stdout
     assert "did not answer" not in done.stdout
+
+
+def test_a_report_that_does_not_come_is_waited_for_and_then_is_none(tmp_path: Path) -> None:
+    # As where the user's home lies on a server that is gone.
+    both = f'{ON_N1}\nSLURMD_NODENAME=n2 "$@"'
+    done = preflight(tmp_path, both, doctor='[ "$1" != fleet ] || exec sleep 100', CUDADOCTOR_DEADLINE="1")
+    assert done.returncode == 2
+    assert "the report did not come in time" in done.stdout

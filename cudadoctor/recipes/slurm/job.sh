@@ -159,8 +159,12 @@ if [ -z "$(find "$folder/nodes" -name '*.json')" ]; then
   unproven 2 'no node was looked at'
 fi
 
-# shellcheck disable=SC2086  # may be several words
-$CUDADOCTOR fleet "$folder/nodes" --expect "$SLURM_JOB_NODELIST" --retry-code 75
+# It reads this job's own files; but what it needs itself (the user's home) may lie on a path that answers no more.
+fleet() {
+  # shellcheck disable=SC2086  # may be several words
+  timeout -k 2 $((2 * CUDADOCTOR_DEADLINE)) $CUDADOCTOR fleet "$folder/nodes" --expect "$SLURM_JOB_NODELIST" "$@"
+}
+fleet --retry-code 75
 verdict=$?
 
 case $verdict in
@@ -170,6 +174,7 @@ case $verdict in
     exit 0
     ;;
   1 | 75) ;;
+  124 | 137) unproven 2 "the report did not come in time; the nodes' own reports: $folder/log" ;;
   *) unproven $verdict "undecided; the nodes' own reports: $folder/log" ;;
 esac
 if [ -n "$broken" ]; then
@@ -193,10 +198,7 @@ if [ -n "$how" ]; then
 fi
 
 # Names the nodes that do not ("bad") or do ("good") what the job needs, as Slurm takes a list.
-named() {
-  # shellcheck disable=SC2086  # may be several words
-  $CUDADOCTOR fleet "$folder/nodes" --expect "$SLURM_JOB_NODELIST" --format "$1-nodes"
-}
+named() { fleet --format "$1-nodes"; }
 
 ended() { cat "$folder/log/$1.status" 2>/dev/null || echo none; }
 
