@@ -53,6 +53,8 @@ def judge(case: Case) -> Outcome:
         return case.passed(f"torch {build.version} is installed in a free-threaded Python", ("python.free_threaded",))
     platform = case.derived(platform_key) or "linux-x86_64"
     pythons = case.matrix.wheel_pythons(platform)
+    if not pythons:
+        return case.skipped(f"torch has no wheels for {platform}, whatever the Python")
     minor = ".".join(str(version.value).split(".")[:2]) if version.is_known else ""
     evidence = ("python.free_threaded", "python.version", *((said,) if said else ()))
     if minor and f"{minor}t" not in pythons:

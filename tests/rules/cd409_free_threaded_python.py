@@ -29,6 +29,7 @@ CASES = [
         certainty="likely",
         fix="use-python",
     ),
+    skips("a platform without wheels", FRESH.set({"python.arch": "ppc64le", "system.arch": "ppc64le"}), says="ppc64le"),
     skips("no Python", linux().set({"python.free_threaded": GONE})),
     skips("a report that does not speak of it", linux().only("torch.version").set({"examination.kind": "report"})),
     unknown_when("the build could not be read", linux().unknown("python.free_threaded")),
