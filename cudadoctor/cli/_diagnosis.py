@@ -15,8 +15,8 @@ from cudadoctor.cli._words import InputError, ignored_rules, rule_ids
 from cudadoctor.diagnose import diagnose
 from cudadoctor.matrix import Matrix, MatrixError, load_matrix
 from cudadoctor.model import MACHINE, ParseError
-from cudadoctor.model.outcome import BLAMES, SEVERITIES, TOOL
-from cudadoctor.model.report import EXIT_FINDINGS, Report, blamed, exit_status
+from cudadoctor.model.outcome import BLAMES, TOOL
+from cudadoctor.model.report import EXIT_FINDINGS, Report, blamed, counts, exit_status
 from cudadoctor.plan import Plan, make_plan
 from cudadoctor.plan.hand_over import hand_over
 from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
@@ -176,7 +176,6 @@ def exit_code(report: Report, fail_on: str, unknown_ok: bool, retry_code: Option
     status = exit_status(report.outcomes, fail_on, unknown_ok)
     if status != EXIT_FINDINGS or retry_code is None:
         return status
-    threshold = SEVERITIES.index(fail_on)
-    failed = [o for o in report.outcomes if o.failed and SEVERITIES.index(o.severity) <= threshold]
+    failed = [outcome for outcome in report.outcomes if counts(outcome, fail_on)]
     by_id = {outcome.rule: outcome for outcome in report.outcomes}
     return retry_code if all(blamed(outcome, by_id) == MACHINE for outcome in failed) else status

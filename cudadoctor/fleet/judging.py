@@ -22,7 +22,16 @@ from cudadoctor.model import CRASH as CRASHED
 from cudadoctor.model.catalogue import read_facts
 from cudadoctor.model.fact import FACTS_SCHEMA
 from cudadoctor.model.outcome import SEVERITIES
-from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE, EXIT_UNDECIDED, EXIT_UNUSABLE, blamed, exit_status, rank
+from cudadoctor.model.report import (
+    EXIT_FINDINGS,
+    EXIT_FINE,
+    EXIT_UNDECIDED,
+    EXIT_UNUSABLE,
+    blamed,
+    counts,
+    exit_status,
+    rank,
+)
 from cudadoctor.rules import rule_files
 
 T = TypeVar("T")
@@ -244,11 +253,10 @@ class Judge:
         status = exit_status(tuple(outcomes), fail_on, unknown_ok)
         state = {EXIT_FINDINGS: FAILS, EXIT_UNUSABLE: CRASH, EXIT_FINE: FINE}.get(status, OPEN)
         by_id = {outcome.rule: outcome for outcome in outcomes}
-        threshold = SEVERITIES.index(fail_on)
         order = {rule_id: place for place, rule_id in enumerate(root_causes)}
         failed = [outcome for outcome in outcomes if outcome.status == FAIL]
         failed.sort(key=lambda o: (order.get(o.rule, len(order)), rank(o), o.rule))
-        at_threshold = [outcome for outcome in failed if SEVERITIES.index(outcome.severity) <= threshold]
+        at_threshold = [outcome for outcome in failed if counts(outcome, fail_on)]
         roots = [outcome for outcome in at_threshold if outcome.because_of is None] or at_threshold
         noted = [o for o in failed if o not in at_threshold and o.because_of is None and o.severity != INFO]
         left_open = [o for o in outcomes if o.status == CRASHED or (o.status == UNDECIDED and o.chain)]

@@ -29,9 +29,8 @@ from cudadoctor.fleet.model import (
 from cudadoctor.fleet.verdict import verdict
 from cudadoctor.matrix import Matrix
 from cudadoctor.model import MACHINE, Facts, Outcome, known
-from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE, EXIT_UNDECIDED
+from cudadoctor.model.report import EXIT_FINDINGS, EXIT_FINE, EXIT_UNDECIDED, counts
 
 # The rule whose word stands for differences between nodes.
 NODES_DISAGREE = "CD707"
@@ -87,11 +86,6 @@ def merge(found: Iterable[Union[Snapshot, Unreadable]], matrix: Matrix, asked: A
         good=tuple(n.name for n in nodes if n.snapshot.judgement.state == FINE and n.name not in odd),
         **verdict(report, disagrees),
     )
-
-
-def counts(outcome: Outcome, fail_on: str) -> bool:
-    """Whether a finding is at the threshold."""
-    return outcome.failed and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(fail_on)
 
 
 def _exit(report: FleetReport, disagrees: Optional[Outcome], asked: Asked) -> int:

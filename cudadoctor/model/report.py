@@ -54,14 +54,18 @@ def blamed(outcome: Outcome, by_id: Mapping[str, Outcome]) -> str:
 
 def exit_status(outcomes: tuple[Outcome, ...], fail_on: str = ERROR, unknown_ok: bool = False) -> int:
     """The exit status, a function of the outcomes alone. Precedence: 1 findings, 2 our own bug, 3 undecided, 0."""
-    threshold = SEVERITIES.index(fail_on)
-    if any(o.status == FAIL and SEVERITIES.index(o.severity) <= threshold for o in outcomes):
+    if any(counts(outcome, fail_on) for outcome in outcomes):
         return EXIT_FINDINGS
     if any(o.status == CRASH for o in outcomes):
         return EXIT_UNUSABLE
     if not unknown_ok and any(o.status == UNDECIDED and o.chain for o in outcomes):
         return EXIT_UNDECIDED
     return EXIT_FINE
+
+
+def counts(outcome: Outcome, fail_on: str) -> bool:
+    """Whether it is a finding that is at least so severe."""
+    return outcome.status == FAIL and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(fail_on)
 
 
 def rank(outcome: Outcome) -> tuple[int, int]:

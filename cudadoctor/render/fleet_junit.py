@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cudadoctor.fleet.merge import counts
 from cudadoctor.fleet.model import FAIL, FINE, FleetReport, Judgement
+from cudadoctor.model.report import counts
 from cudadoctor.render.fleet_view import FleetView, says
 from cudadoctor.render.junit import Case, Suite, document
 

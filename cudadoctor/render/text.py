@@ -17,9 +17,8 @@ from cudadoctor.model import (
     FixStep,
     Outcome,
 )
-from cudadoctor.model.outcome import SEVERITIES
 from cudadoctor.model.record import NamedTuple
-from cudadoctor.model.report import EXIT_UNUSABLE, rank
+from cudadoctor.model.report import EXIT_UNUSABLE, counts, rank
 from cudadoctor.render.chain import CHAIN, Described, Link, named_on_the_bus, subject_of
 from cudadoctor.render.sentences import (
     hedged,
@@ -132,8 +131,7 @@ class Screen:
 
     def at_threshold(self) -> list[Outcome]:
         """What makes the verdict a failure, the likeliest cause first."""
-        threshold = SEVERITIES.index(self.view.fail_on)
-        failed = [o for o in self.report.outcomes if o.failed and SEVERITIES.index(o.severity) <= threshold]
+        failed = [outcome for outcome in self.report.outcomes if counts(outcome, self.view.fail_on)]
         order = {rule: place for place, rule in enumerate(self.report.root_causes)}
         return sorted(failed, key=lambda o: (order.get(o.rule, len(order)), o.because_of is not None, rank(o)))
 
