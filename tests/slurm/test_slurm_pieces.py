@@ -285,6 +285,7 @@ def preflight(
   *'show job'*) echo '{shown}' ;;
   *) echo "scontrol $*" ;;
 esac""",
+        sleep="exit 0",  # nothing here takes a moment to be seen
         srun=f'while [ "$1" != sh ]; do shift; done\n{srun}',
         doctor=doctor
         + """
@@ -350,6 +351,6 @@ def test_a_folder_that_a_node_cannot_write_to_is_not_its_fault(on_n2: str, tmp_p
 def test_a_report_that_does_not_come_is_waited_for_and_then_is_none(tmp_path: Path) -> None:
     # As where the user's home lies on a server that is gone.
     both = f'{ON_N1}\nSLURMD_NODENAME=n2 "$@"'
-    done = preflight(tmp_path, both, doctor='[ "$1" != fleet ] || exec sleep 100', CUDADOCTOR_DEADLINE="1")
+    done = preflight(tmp_path, both, doctor='[ "$1" != fleet ] || exec /bin/sleep 100', CUDADOCTOR_DEADLINE="1")
     assert done.returncode == 2
     assert "the report did not come in time" in done.stdout
