@@ -154,6 +154,8 @@ class _WatchedCase(Case):
 
 _SHOWN = (FAIL, UNDECIDED, CRASHED)
 
+_PLAIN = (str, int, float, bool, type(None))
+
 
 class Judge:
     """Judges nodes one after the other, and remembers what each rule said of which facts."""
@@ -171,6 +173,7 @@ class Judge:
         self._derived: _Derived = {}
         # The node before, and by rule what was said of it and the names of the facts that the rule asked for.
         self._before: dict[str, Fact[Any]] = {}
+        self._entries_before: Mapping[str, Any] = {}
         self._said: dict[str, tuple[_Answer, frozenset[str]]] = {}
         # By the answers of all rules, which are kept with the verdict: no other one may get their place in memory.
         self._verdicts: dict[_Contents, tuple[Judgement, list[_Answer]]] = {}
@@ -204,9 +207,17 @@ class Judge:
         return found[0]
 
     def _read(self, entries: Mapping[str, Any]) -> dict[str, Fact[Any]]:
-        known_facts = self._facts
+        known_facts, before, entries_before = self._facts, self._before, self._entries_before
         facts = {}
         for name, entry in entries.items():
+            # What two documents say of a fact is mostly the same, and seen to be so sooner than it is looked up. Values
+            # that are equal may be of two types still (True and 1), and what a list holds, too.
+            last = entries_before.get(name)
+            if last == entry and type(last) is dict and name in before:
+                value = last.get("value")
+                if type(value) in _PLAIN and type(value) is type(entry.get("value")):
+                    facts[name] = before[name]
+                    continue
             # Unlike the values, which compare as equal, this form tells True from 1 and 1 from 1.0.
             key = (name, marshal.dumps(entry, 0))
             fact = known_facts.get(key)
@@ -215,6 +226,7 @@ class Judge:
             facts[name] = fact
         if "examination.kind" not in facts or facts["examination.kind"].state != ABSENT:
             facts["examination.kind"] = _OF_A_DOCUMENT
+        self._entries_before = entries
         return facts
 
     def _answers_about(self, facts: dict[str, Fact[Any]], node: _AtHand) -> dict[str, _Answer]:
