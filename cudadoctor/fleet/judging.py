@@ -192,9 +192,10 @@ class Judge:
             self._derived.clear()
             self._verdicts.clear()
             self._before = {}
-        facts = self._read(entries)
+        facts, differs = self._read(entries)
         node = _AtHand(facts, self._matrix, self._derived)
-        answers = self._answers_about(facts, node)
+        answers = self._answers_about(node, differs)
+        self._before, self._entries_before = facts, entries
         # Of what passed or was skipped nothing is shown, and nothing follows from it.
         key = tuple([id(a) if a[1].status in _SHOWN else a[1].status for a in answers.values()])
         found = self._verdicts.get(key)
@@ -206,16 +207,18 @@ class Judge:
             self._verdicts[key] = found
         return found[0]
 
-    def _read(self, entries: Mapping[str, Any]) -> dict[str, Fact[Any]]:
+    def _read(self, entries: Mapping[str, Any]) -> tuple[dict[str, Fact[Any]], set[str]]:
+        """The facts, and the names of those in which the node differs from the one before."""
         known_facts, before, entries_before = self._facts, self._before, self._entries_before
-        facts = {}
+        facts: dict[str, Fact[Any]] = {}
+        differs: set[str] = set()
         for name, entry in entries.items():
             # What two documents say of a fact is mostly the same, and seen to be so sooner than it is looked up. Values
             # that are equal may be of two types still (True and 1), and what a list holds, too.
             last = entries_before.get(name)
-            if last == entry and type(last) is dict and name in before:
+            if last == entry and type(last) is dict:
                 value = last.get("value")
-                if type(value) in _PLAIN and type(value) is type(entry.get("value")):
+                if type(value) in _PLAIN and type(value) is type(entry.get("value")) and name in before:
                     facts[name] = before[name]
                     continue
             # Unlike the values, which compare as equal, this form tells True from 1 and 1 from 1.0.
@@ -224,26 +227,26 @@ class Judge:
             if fact is None:
                 fact = known_facts[key] = read_fact(name, entry)
             facts[name] = fact
+            if fact is not before.get(name):
+                differs.add(name)
         if "examination.kind" not in facts or facts["examination.kind"].state != ABSENT:
             facts["examination.kind"] = _OF_A_DOCUMENT
-        self._entries_before = entries
-        return facts
+            (differs.discard if before.get("examination.kind") is _OF_A_DOCUMENT else differs.add)("examination.kind")
+        gone = before.keys() - facts.keys()
+        if gone or len(before) != len(facts):
+            differs |= gone
+            differs.add(_ALL_NAMES)
+        return facts, differs
 
-    def _answers_about(self, facts: dict[str, Fact[Any]], node: _AtHand) -> dict[str, _Answer]:
+    def _answers_about(self, node: _AtHand, differs: set[str]) -> dict[str, _Answer]:
         """What each rule says of the node. A rule that asked for nothing in which the node differs from the one before
         says the same of it."""
-        before = self._before
-        differs = {name for name, fact in facts.items() if before.get(name) is not fact}
-        if len(before) != len(facts) or not before.keys() >= facts.keys():
-            differs.add(_ALL_NAMES)
-            differs.update(before.keys() - facts.keys())
         answers = {}
         for rule_id in rule_files():
             said = self._said.get(rule_id)
             if said is None or not said[1].isdisjoint(differs):
                 said = self._said[rule_id] = self._answer(rule_id, node)
             answers[rule_id] = said[0]
-        self._before = facts
         return answers
 
     def _answer(self, rule_id: str, node: _AtHand) -> tuple[_Answer, frozenset[str]]:
