@@ -17,6 +17,9 @@ from bench.upstream import Fault, Upstream, published
 from cudadoctor.matrix.compile import check, load_toml
 from cudadoctor.matrix.toml_writer import head_of, toml_text
 
+# A maintainer's script: it runs where that person works.
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[1]
 NEWEST = ("2.14", "2.15")
 

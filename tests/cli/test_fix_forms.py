@@ -302,6 +302,7 @@ def test_without_a_choice_a_form_is_a_comment(run: Run, form: str) -> None:
     assert all(line.startswith("#") for line in result.out.splitlines())
 
 
+@pytest.mark.once
 def test_each_kind_of_gpu_gets_an_environment_of_its_own(
     doctor: Doctor,
     index: WheelIndex,

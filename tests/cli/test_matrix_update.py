@@ -113,6 +113,7 @@ def by_way(row: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(build["variant"], build["platform"]): build for build in row["builds"]}
 
 
+@pytest.mark.once
 def test_a_fresh_update_reproduces_the_rows_of_the_two_newest_minors(checkout: Checkout) -> None:
     done = checkout.update()
     assert (done.returncode, done.stderr) == (0, "")
@@ -157,6 +158,7 @@ def test_the_next_run_of_any_command_has_the_new_rows_and_a_second_update_finds_
     assert checkout.update("--remove").stdout.startswith("there is no update to remove")
 
 
+@pytest.mark.once
 def test_a_dry_run_says_it_and_writes_nothing(checkout: Checkout) -> None:
     done = checkout.update("--dry-run", "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -170,6 +172,7 @@ def test_a_dry_run_says_it_and_writes_nothing(checkout: Checkout) -> None:
     assert document["message"].endswith("would be new") and not checkout.data.exists()
 
 
+@pytest.mark.once
 def test_with_binaries_the_lists_are_read_from_the_builds_themselves(checkout: Checkout) -> None:
     assert checkout.update("--binaries").returncode == 0
     found = checkout.releases()
@@ -180,6 +183,7 @@ def test_with_binaries_the_lists_are_read_from_the_builds_themselves(checkout: C
                 assert build["verified_in_binary"] and build["sass"] == wanted["sass"]
 
 
+@pytest.mark.once
 def test_the_index_of_pips_own_settings_is_asked(checkout: Checkout, venv_with: Callable[..., Venv]) -> None:
     venv = venv_with(pip=True)
     mirror = checkout.upstream.simple.replace("http://", "http://me:s3cret@")
@@ -199,6 +203,7 @@ def test_the_index_of_pips_own_settings_is_asked(checkout: Checkout, venv_with: 
     assert failed.returncode == 2 and "s3cret" not in failed.stderr + failed.stdout
 
 
+@pytest.mark.once
 def test_metadata_beside_the_wheels_saves_looking_into_them(checkout: Checkout) -> None:
     checkout.upstream.pages.metadata = True
     assert checkout.update().returncode == 0
@@ -207,6 +212,7 @@ def test_metadata_beside_the_wheels_saves_looking_into_them(checkout: Checkout) 
     assert checkout.releases()["2.15.0"]["companions"]["torchvision"] == "0.29.2"
 
 
+@pytest.mark.once
 def test_an_index_that_knows_only_html_is_enough_for_builds_but_has_no_dates(checkout: Checkout) -> None:
     checkout.upstream.faults["/simple/torch/"] = Fault(lambda handler: handler.answer(200, *_html_of(handler)))
     done = checkout.update()
