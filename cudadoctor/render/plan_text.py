@@ -9,7 +9,7 @@ from cudadoctor.plan.draft import listed
 from cudadoctor.plan.shell import quote
 from cudadoctor.render.plan import OK, TODO, FixView
 from cudadoctor.render.steps import is_command, needs_text
-from cudadoctor.render.style import Style, clean, wrap
+from cudadoctor.render.style import Style, clean, hanging, wrap
 from cudadoctor.resolve import Resolution
 from cudadoctor.resolve.need import BY_DRIVER, BY_REQUEST
 
@@ -94,7 +94,7 @@ def step_text(step: FixStep, label: str, shell: str, style: Style) -> Iterator[s
         yield indent + style.paint("command", command)
     else:
         for line in _paragraphs(step):
-            yield from _hanging(line, indent, indent, style)
+            yield from _labelled(indent, line, style)
     yield from _rows(step, indent, style)
 
 
@@ -108,7 +108,7 @@ def _rows(step: FixStep, indent: str, style: Style) -> Iterator[str]:
     rows.append(("undo", step.undo))
     for name, text in rows:
         if text:
-            yield from _hanging(text, f"{indent}{name:<9}", indent + " " * 9, style)
+            yield from _labelled(f"{indent}{name:<9}", text, style)
 
 
 def _paragraphs(step: FixStep) -> list[str]:
@@ -124,14 +124,13 @@ def command_text(step: FixStep, shell: str) -> str:
         return ""
 
 
-def _hanging(text: str, first: str, rest: str, style: Style) -> Iterator[str]:
+def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
     """Wrapped, with a label before it; a command is never broken."""
     plain = clean(text.rstrip())
     if is_command(plain):
-        yield first + ("    " if plain.startswith("    ") else "") + plain.strip()
+        yield label + ("    " if plain.startswith("    ") else "") + plain.strip()
         return
-    for place, line in enumerate(wrap(plain, style.width - len(first))):
-        yield (first if place == 0 else rest) + line
+    yield from hanging(label, plain, style.width)
 
 
 def _torch_lines(view: FixView) -> Iterator[str]:
@@ -148,7 +147,7 @@ def _torch_lines(view: FixView) -> Iterator[str]:
     if rows:
         yield ""
     for name, text in rows:
-        yield from _hanging(text, f"{name:<8}", " " * 8, view.style)
+        yield from _labelled(f"{name:<8}", text, view.style)
 
 
 def _why_no_single_one(view: FixView) -> list[str]:

@@ -6,7 +6,7 @@ from cudadoctor.policy import Entry, Held, Policy
 from cudadoctor.policy.settings import IGNORE, SETTINGS
 from cudadoctor.render.json_report import dump
 from cudadoctor.render.policy_documents import OverrodeEntry, PolicyDocument, SettingEntry
-from cudadoctor.render.style import Style, clean, columns, wrap
+from cudadoctor.render.style import Style, clean, columns, hanging, wrap
 
 _INDENT = 2
 # Values up to this width have the sources beside them stand under each other.
@@ -15,7 +15,7 @@ _VALUE = 26
 
 def policy_text(policy: Policy, style: Style) -> str:
     """The policy for people, ending with a newline."""
-    lines = _hanging("policy", _summary(policy), style)
+    lines = list(hanging(f"{'policy':8}", _summary(policy), style.width))
     holding = list(policy.held.values())
     names = max((columns(clean(held.entry.name)) for held in holding), default=0)
     values = [columns(clean(held.entry.text)) for held in holding]
@@ -28,15 +28,8 @@ def policy_text(policy: Policy, style: Style) -> str:
         lines += ["", "read in this order, the later over the earlier, key by key:"]
         for source in policy.sources:
             lines += [" " * _INDENT + line for line in wrap(clean(source), style.width - _INDENT)]
-        lines += ["", *_hanging("more", "cudadoctor explain policy", style)]
+        lines += ["", *hanging(f"{'more':8}", "cudadoctor explain policy", style.width)]
     return "\n".join(lines) + "\n"
-
-
-def _hanging(word: str, text: str, style: Style) -> list[str]:
-    """A word, and beside it what it says."""
-    margin = " " * 8
-    body = wrap(text, style.width - len(margin))
-    return [f"{word:8}{body[0]}", *(margin + line for line in body[1:])]
 
 
 def _summary(policy: Policy) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cudadoctor.model.record import NamedTuple
 
 # Words of the first column, by what they say. The 256-colour tones have a contrast of 4:1 or more (4.5:1 for most)
@@ -119,3 +121,10 @@ def _break(word: str, width: int) -> int:
         if word[cut - 1] in "/\\,;=-_":
             return cut
     return max(fitting, 1)
+
+
+def hanging(start: str, text: str, width: int) -> Iterator[str]:
+    """The lines of a text beside what it begins with, which is as wide as a terminal counts it."""
+    for line in wrap(clean(text), width - len(start)):
+        yield start + line
+        start = " " * len(start)

@@ -30,7 +30,7 @@ from cudadoctor.render.sentences import (
     undecided_links,
 )
 from cudadoctor.render.steps import step_lines
-from cudadoctor.render.style import Style, clean, columns, wrap
+from cudadoctor.render.style import Style, clean, columns, hanging, wrap
 from cudadoctor.render.view import Pasted, View
 from cudadoctor.rules import rule_files, rule_name
 
@@ -349,7 +349,7 @@ class Screen:
         if parts:
             yield f"  {self.style.ellipsis:<4}  {', '.join(parts)} (--verbose)"
         for rule, reason in self.report.ignored.items():
-            yield from _hanging("  skip  ", f"{rule} ignored: {reason}", self.style.width)
+            yield from hanging("  skip  ", f"{rule} ignored: {reason}", self.style.width)
 
     # -- the cure -----------------------------------------------------------------------------------------------------
 
@@ -376,8 +376,8 @@ class Screen:
             return
         yield ""
         if self.view.hand_over is not None:
-            yield from _hanging("you   ", self.view.hand_over.yours, self.style.width)
-            yield from _hanging("send  ", f"to your admins: {self.view.hand_over.message}", self.style.width)
+            yield from hanging("you   ", self.view.hand_over.yours, self.style.width)
+            yield from hanging("send  ", f"to your admins: {self.view.hand_over.message}", self.style.width)
         cures = self.cures(roots)
         for place, step in enumerate(cures[:_MOST_STEPS]):
             for number, text in enumerate(step_lines(step, self.report.facts, self.style)):
@@ -386,7 +386,7 @@ class Screen:
         if cures and left:
             yield self.style.paint("source", f"      # and {left} more step{'s' if left > 1 else ''}")
         for sentence in unique(text for outcome in roots for text in outcome.not_helping):
-            yield from _hanging("not   ", self.homely(sentence), self.style.width)
+            yield from hanging("not   ", self.homely(sentence), self.style.width)
         if self.view.pasted is not None:
             yield from self._texts(self.view.pasted)
         more = [f"{self.view.program} explain {outcome.rule}" for outcome in roots[:_MOST_EXPLAINED]]
@@ -403,16 +403,16 @@ class Screen:
         """What was recognised, what no check explains, and what to paste next."""
         width = self.style.width
         for item in pasted.unexplained:
-            yield from _hanging("says  ", f'"{item.text}" ({item.source}): {item.meaning}', width)
+            yield from hanging("says  ", f'"{item.text}" ({item.source}): {item.meaning}', width)
             causes = [f"{rule} {rule_name(rule)}" for rule in item.causes if rule in rule_files()]
             if causes:
-                yield from _hanging("      ", "can be " + "; ".join(causes[:_MOST_SUSPECTS]), width)
-        yield from _hanging("read  ", read_sentence(pasted), width)
+                yield from hanging("      ", "can be " + "; ".join(causes[:_MOST_SUSPECTS]), width)
+        yield from hanging("read  ", read_sentence(pasted), width)
         for note in pasted.notes if self.style.verbose else pasted.notes[:_MOST_NOTES]:
-            yield from _hanging("note  ", self.homely(note), width)
+            yield from hanging("note  ", self.homely(note), width)
         for number, question in enumerate(pasted.questions):
             start = "next  " if number == 0 else "      "
-            yield from _hanging(start, f"paste what this prints there ({question.tells}):", width)
+            yield from hanging(start, f"paste what this prints there ({question.tells}):", width)
             yield "        " + self.style.paint("command", clean(question.command))
 
 
@@ -422,11 +422,6 @@ def _weight(outcome: Outcome) -> int:
     if word == "????" and not outcome.chain:
         return _WORDS.index("ok") * 10 + 5
     return _WORDS.index(word) * 10
-
-
-def _hanging(start: str, text: str, width: int) -> Iterator[str]:
-    for number, line in enumerate(wrap(clean(text), width - len(start))):
-        yield (start if number == 0 else " " * len(start)) + line
 
 
 def _in_brackets(text: Optional[str]) -> str:
