@@ -39,16 +39,20 @@ SECTIONS = (
 )
 
 
-def load_toml(path: str) -> dict[str, Any]:
-    """Parse one TOML file. Raises OSError or ValueError (a syntax error, with its line)."""
+def toml_parser() -> Any:
+    """Python's own TOML parser, or the package tomli for 3.9 and 3.10. ImportError where neither is there."""
     import importlib
 
     try:
-        toml = importlib.import_module("tomllib")
-    except ImportError:  # Python 3.9 and 3.10
-        toml = importlib.import_module("tomli")
+        return importlib.import_module("tomllib")
+    except ImportError:
+        return importlib.import_module("tomli")
+
+
+def load_toml(path: str) -> dict[str, Any]:
+    """Parse one TOML file. Raises OSError or ValueError (a syntax error, with its line)."""
     with open(path, "rb") as file:
-        data: dict[str, Any] = toml.load(file)
+        data: dict[str, Any] = toml_parser().load(file)
     return data
 
 

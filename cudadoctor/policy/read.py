@@ -96,18 +96,18 @@ def read_requirement(text: str, rules: Mapping[str, str], option: str = "--requi
 
 
 def _table(text: str, source: str) -> dict[str, Any]:
+    from cudadoctor.matrix.compile import toml_parser
+
     try:
-        import tomllib as toml
-    except ModuleNotFoundError:  # Python 3.9 and 3.10
-        try:
-            import tomli as toml  # type: ignore[import-not-found,no-redef,unused-ignore]
-        except ModuleNotFoundError:
-            raise PolicyError(f"{source}: to read TOML, this Python needs the package tomli") from None
+        toml = toml_parser()
+    except ImportError:
+        raise PolicyError(f"{source}: to read TOML, this Python needs the package tomli") from None
     # No key has so many parts, and with very many of them the parsers take hours.
     if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
         raise PolicyError(f"{source}: not TOML that a policy could be: nested too deeply")
     try:
-        return toml.loads(text)
+        table: dict[str, Any] = toml.loads(text)
+        return table
     except toml.TOMLDecodeError as error:
         found = _PLACE.search(str(error))
         line = found.group(1) if found else str(text.count("\n") + 1)
