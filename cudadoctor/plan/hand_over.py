@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Optional
 
-from cudadoctor.model import ERROR, FAIL, MACHINE, Facts
-from cudadoctor.model.pattern import pattern
+from cudadoctor.model import ERROR, MACHINE, Facts, ParseError
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.model.report import Report
-
-# A node's name goes into a command.
-_NODE = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+from cudadoctor.plan import validate
 
 
 class HandOver(NamedTuple):
@@ -23,18 +20,24 @@ class HandOver(NamedTuple):
 def hand_over(report: Report) -> Optional[HandOver]:
     """For a job whose faults are the machine's, and a user who does not run it; None for anybody else."""
     facts = report.facts
-    roots = [outcome for outcome in report.outcomes if outcome.rule in report.root_causes]
-    failed = [outcome for outcome in roots if outcome.status == FAIL and outcome.severity == ERROR]
+    roots = [outcome for rule_id in report.root_causes if (outcome := report.outcome(rule_id)) is not None]
+    failed = [outcome for outcome in roots if outcome.failed and outcome.severity == ERROR]
     if not failed or any(outcome.blame != MACHINE for outcome in failed) or not _is_guest(facts):
         return None
-    first = min(failed, key=lambda outcome: report.root_causes.index(outcome.rule))
-    node = facts.value("scheduler.node")
-    node = node if isinstance(node, str) and _NODE.fullmatch(node) else None
+    first, node = failed[0], _node(facts)
     place = f"node {node}" if node else "a node of yours"
     job = facts.value("env.SLURM_JOB_ID")
     if isinstance(job, str) and job.isdecimal():
         place += f" (job {job})"
     return HandOver(_elsewhere(facts, node), f"{place}: {first.rule} {first.name}: {first.message}")
+
+
+def _node(facts: Facts) -> Optional[str]:
+    """The node's name, where it may stand in a command."""
+    try:
+        return validate.node(facts.value("scheduler.node"))
+    except ParseError:
+        return None
 
 
 def _is_guest(facts: Facts) -> bool:

@@ -17,6 +17,7 @@ _SYSTEM_PACKAGE = pattern(r"[A-Za-z0-9@][A-Za-z0-9+._:/-]{0,126}\Z")
 _KERNEL = pattern(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,126}\Z")
 _VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]{0,126}\Z")
 _NAME = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,62}\Z")
+_NODE = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}\Z")
 _GUID = pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _URL = pattern(r"https?://[A-Za-z0-9._~:/?#@!$&()*+,;=%\[\]-]{1,500}\Z")
 _SPECIFIER = pattern(
@@ -84,6 +85,11 @@ def variable(text: object) -> str:
 def name(text: object) -> str:
     """The name of a group, a service or a kernel module."""
     return _checked(_NAME, text, "a name")
+
+
+def node(text: object) -> str:
+    """The name of a machine, as a scheduler knows it."""
+    return _checked(_NODE, text, "the name of a machine")
 
 
 def channel(text: object) -> str:
