@@ -27,12 +27,12 @@ NOT_ASKED = "no policy asks for it"
 class Seen(NamedTuple):
     """The GPUs that a program started here would see.
 
-    `count`: how many, as far as that is known. `numbers`: NVML's numbers of those that are meant, and `sure` is False
+    `how_many`, as far as that is known. `numbers`: NVML's numbers of those that are meant, and `sure` is False
     where CUDA_VISIBLE_DEVICES leaves some of them out and it cannot be told which: `numbers` are then all GPUs.
     `facts`: what it rests on.
     """
 
-    count: Fact[int]  # type: ignore[assignment]  # a field of this name hides the tuple's method
+    how_many: Fact[int]
     numbers: tuple[int, ...]
     sure: bool
     facts: tuple[str, ...]
@@ -111,8 +111,8 @@ def each_gpu(case: Case, key: str, good: Callable[[Any], Optional[bool]], divide
     a part of a GPU has less of it than the GPU, of which the fact tells.
     """
     here = case.derived(seen)
-    if not here.count.is_known:
-        return Judged(None, here.count.reason, None, here.facts)
+    if not here.how_many.is_known:
+        return Judged(None, here.how_many.reason, None, here.facts)
     if not here.numbers:
         return Judged(None, "no GPU is seen that could be asked", None, here.facts)
     good_ones: list[tuple[int, Fact[Any]]] = []

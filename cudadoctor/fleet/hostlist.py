@@ -109,11 +109,7 @@ def _length(piece: str) -> int:
 
 def _expand(text: str) -> list[str]:
     try:
-        from ClusterShell.NodeSet import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
-            RESOLVER_NOGROUP,
-            NodeSet,
-            NodeSetException,
-        )
+        from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
     except ImportError:
         raise NoLibrary("brackets in a list of nodes are read by ClusterShell, which is not installed") from None
     try:

@@ -74,9 +74,9 @@ def judge(case: Case) -> Outcome:
         return case.skipped(NOT_ASKED)
     wanted = str(asked.get())
     here = case.derived(seen)
-    if not here.count.is_known:
-        return case.undecided(f"cannot tell how many GPUs are seen: {here.count.reason}", (_ASKED, *here.facts))
-    count = here.count.get()
+    if not here.how_many.is_known:
+        return case.undecided(f"cannot tell how many GPUs are seen: {here.how_many.reason}", (_ASKED, *here.facts))
+    count = here.how_many.get()
     fine = in_range(count, wanted)
     if fine is None:
         return case.undecided(f"cannot hold {count} GPUs against {wanted}", (_ASKED, *here.facts))

@@ -48,7 +48,7 @@ def judge(case: Case) -> Outcome:
     if not case.value(_ASKED, False):
         return case.skipped(NOT_ASKED)
     here = case.derived(seen)
-    if here.count.is_known and here.count.get() == 1:
+    if here.how_many.is_known and here.how_many.get() == 1:
         return case.passed("a single GPU needs no link", (_ASKED, *here.facts))
     links = case.fact(_LINKS)
     if links.is_known and links.get():
@@ -105,13 +105,13 @@ def _by_link(case: Case) -> Optional[Outcome]:
 
 def _by_table(case: Case, links: list[dict[str, object]]) -> Outcome:
     here = case.derived(seen)
-    numbers = set(here.numbers) if here.count.is_known else None
+    numbers = set(here.numbers) if here.how_many.is_known else None
     meant = [pair for pair in links if numbers is None or {pair.get("first"), pair.get("second")} <= numbers]
     for pair in meant:
         if not str(pair.get("link")).startswith("NV"):
             first, second = pair.get("first"), pair.get("second")
             words = f"GPU {first} and GPU {second} are joined by {pair.get('link')}, not by NVLink"
-            if here.count.is_known and not here.sure:
+            if here.how_many.is_known and not here.sure:
                 why = "it cannot be told whether CUDA_VISIBLE_DEVICES leaves both"
                 return case.undecided(f"{words}, and {why}", (_ASKED, _LINKS, *here.facts))
             return case.failed(

@@ -88,7 +88,7 @@ def read_stream(descriptor: int, limit: int, until: float) -> bytes:
 
 
 def _end_by_exception() -> None:
-    import _signal  # type: ignore[import-not-found,unused-ignore]
+    import _signal
 
     from cudadoctor.system.worker import SIGTERM
 

@@ -201,7 +201,7 @@ def _become(argv: Sequence[bytes], environment: Mapping[str, str], pipes: Sequen
     that is left behind must not hold what our caller waits for, nor one whose file does not come."""
     fault = pipes[2]
     try:
-        import _signal  # type: ignore[import-not-found,unused-ignore]
+        import _signal
 
         os.setpgid(0, 0)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -435,7 +435,7 @@ def end_all_when_ended() -> None:
     if not CAN_FORK:
         return
     # The signal module itself is slow to import.
-    import _signal  # type: ignore[import-not-found,unused-ignore]
+    import _signal
 
     def end(number: int, frame: Any) -> None:
         end_all()

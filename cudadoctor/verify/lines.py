@@ -73,8 +73,9 @@ def text(event: Mapping[str, Any], key: str) -> str:
 
 def number(event: Mapping[str, Any], key: str) -> Optional[float]:
     value = event.get(key)
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) < 1e300 else None  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if abs(value) < 1e300 else None
 
 
 def whole(event: Mapping[str, Any], key: str) -> Optional[int]:
