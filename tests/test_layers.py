@@ -17,6 +17,9 @@ ROOT = Path(cudadoctor.__file__).parent
 # Each layer may import itself and those to its left.
 ORDER = ("model", "parse", "matrix", "derive", "resolve", "rules", "diagnose", "plan", "render")
 MAY_IMPORT: dict[str, set[str]] = {layer: set(ORDER[: place + 1]) for place, layer in enumerate(ORDER)}
+MAY_IMPORT["fit"] = {"model", "parse", "matrix", "derive", "fit"}
+MAY_IMPORT["rules"].add("fit")
+MAY_IMPORT["render"].add("fit")
 MAY_IMPORT["policy"] = {"model", "parse", "matrix", "policy", "verify"}
 MAY_IMPORT["render"].add("policy")
 MAY_IMPORT["reports"] = {"model", "parse", "matrix", "reports"}
@@ -27,7 +30,7 @@ MAY_IMPORT["system"] = {"bundle", "model", "parse", "system"}
 MAY_IMPORT["probes"] = {"model", "parse", "system", "probes"}
 MAY_IMPORT["actions"] = {*ORDER[:-1], "system", "probes", "actions"}
 MAY_IMPORT["verify"] = {"model", "parse", "matrix", "verify"}
-MAY_IMPORT["actions"].add("verify")
+MAY_IMPORT["actions"] |= {"verify", "fit"}
 MAY_IMPORT["render"].add("verify")
 MAY_IMPORT["explain"] = {"explain"}
 MAY_IMPORT["recipes"] = {"recipes"}
@@ -38,7 +41,7 @@ MAY_IMPORT["api"] = {*MAY_IMPORT["cli"], "api"}
 MAY_IMPORT["__init__"] = {"bundle", "api"}
 MAY_IMPORT["bundle"] = set()
 
-PURE = (*ORDER, "fleet", "policy", "reports", "verify")
+PURE = (*ORDER, "fit", "fleet", "policy", "reports", "verify")
 THE_WORLD = {
     "os", "io", "subprocess", "socket", "pathlib", "platform", "shutil", "ctypes", "tempfile", "urllib", "requests",
     "glob", "multiprocessing", "threading", "signal", "winreg", "getpass", "pwd", "http", "pynvml", "distro",
