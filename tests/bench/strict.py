@@ -31,6 +31,7 @@ REAL_PART_OF_FIXTURE = {
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "once: what Python it runs on does not matter; CI runs it on the newest alone")
+    config.addinivalue_line("markers", "every_row: each row runs code of its own; `--rows` leaves them all")
     config.addinivalue_line("markers", "real_part(name): needs a real part; in strict mode a failure, not a skip")
 
 

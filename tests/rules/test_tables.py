@@ -15,6 +15,8 @@ from cudadoctor.model.outcome import BLAMES, CERTAINTIES, SEVERITIES, Outcome
 from cudadoctor.rules import rule_files, rule_module, rule_of
 from cudadoctor.testing import RuleCase, container, linux, windows, wsl
 
+pytestmark = pytest.mark.every_row
+
 HERE = Path(__file__).parent
 TABLES = {path.stem: path for path in sorted(HERE.glob("cd[0-9][0-9][0-9]_*.py"))}
 HEADINGS = ("What it checks", "Why it matters", "How to fix", "References")
