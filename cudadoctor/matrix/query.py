@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from .installers import InstallerQuestions
 from .measures import MeasureQuestions
+from .models import ModelQuestions
 from .packages import PackageQuestions
 from .surroundings import SystemQuestions
 from .wordings import WordingQuestions
 from .xids import XidQuestions
 
 
-class Matrix(InstallerQuestions, MeasureQuestions, PackageQuestions, SystemQuestions, WordingQuestions, XidQuestions):
+class Matrix(
+    InstallerQuestions,
+    MeasureQuestions,
+    ModelQuestions,
+    PackageQuestions,
+    SystemQuestions,
+    WordingQuestions,
+    XidQuestions,
+):
     """The compatibility matrix: every subject's questions in one place. Made by
     :func:`cudadoctor.matrix.load_matrix`."""

@@ -417,6 +417,20 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             least=_r(_share, "a share between 0 and 1"),
         ),
     },
+    "models": {
+        "model": _table(
+            name=_r(_text, "a name"),
+            line=_r(_text, "the family of models that it belongs to"),
+            names=_c(_list_of(_text), "other names"),
+            parameters=_r(_whole, "a count"),
+            weights=_r(_text, "the type of the published weights"),
+            config=_r(lambda value: isinstance(value, dict) and bool(value), "the keys of a config.json"),
+        ),
+        "typical": _table(
+            parameters=_r(_whole, "a count"),
+            config=_r(lambda value: isinstance(value, dict) and bool(value), "the keys of a config.json"),
+        ),
+    },
     "xid": {
         "action": _table(name=_r(_matches(_KEBAB), "a name in kebab case"), advice=_r(_text, "half a sentence")),
         "xid": _table(

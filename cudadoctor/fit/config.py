@@ -1,0 +1,24 @@
+"""From the config.json of a model to what it is built of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cudadoctor.fit.architecture import Architecture, Model
+from cudadoctor.parse.errors import ParseError
+
+
+def model_of_config(config: Mapping[str, Any], name: str) -> Model:
+    """The model that a Hugging Face config describes. ParseError, one sentence, where it is broken, contradicts itself
+    or is of an architecture that is not known."""
+    from cudadoctor.fit.families import decoders
+
+    family = config.get("model_type")
+    if not isinstance(family, str) or family not in decoders.FAMILIES:
+        raise ParseError(f"config: the architecture {family!a} is not known")
+    return Model(decoders.read(name, family, config), "bf16")
+
+
+def architecture_of_config(config: Mapping[str, Any], name: str) -> Architecture:
+    return model_of_config(config, name).architecture
