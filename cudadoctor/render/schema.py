@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from cudadoctor.render import documents, fleet_documents, matrix_documents, policy_documents, verify_documents
+from cudadoctor.render import (
+    documents,
+    fit_documents,
+    fleet_documents,
+    matrix_documents,
+    policy_documents,
+    verify_documents,
+)
 
 DOCUMENTS: dict[str, type] = {
     "cudadoctor.report/1": documents.ReportDocument,
@@ -13,6 +20,7 @@ DOCUMENTS: dict[str, type] = {
     "cudadoctor.verify/1": verify_documents.VerifyDocument,
     "cudadoctor.matrix/1": matrix_documents.MatrixDocument,
     "cudadoctor.fleet/1": fleet_documents.FleetDocument,
+    "cudadoctor.fit/1": fit_documents.FitDocument,
     "cudadoctor.policy/1": policy_documents.PolicyDocument,
 }
 

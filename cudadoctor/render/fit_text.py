@@ -1,0 +1,206 @@
+"""`cudadoctor fit --format text`: the verdict, of what the need is made up, and the cheapest changes that help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Alternative, Change
+from cudadoctor.fit.need import Interval
+from cudadoctor.fit.workload import INFER, WEIGHTS
+from cudadoctor.render import fit_bar
+from cudadoctor.render.fit_sizes import GB, GIB, both, fixed, seconds, span
+from cudadoctor.render.fit_view import FitView, card_text, doing, headline, place_of
+from cudadoctor.render.style import Style, clean, hanging, wrap
+
+# More changes and alternatives than anybody weighs against each other; --verbose shows all.
+_MOST_CHANGES = 6
+_MOST_ALTERNATIVES = 3
+
+_LABEL = 12
+
+
+def render(view: FitView) -> str:
+    return "".join(line.rstrip() + "\n" for line in lines(view))
+
+
+def render_all(views: Sequence[FitView]) -> str:
+    """Several answers, in the order in which they were asked for."""
+    return "\n".join(render(view) for view in views)
+
+
+def lines(view: FitView) -> Iterator[str]:
+    style = view.style
+    word, text = headline(view)
+    for place, line in enumerate(wrap(clean(text), style.width - 6)):
+        yield f"{style.paint(word, word.ljust(4)) if place == 0 else '    '}  {line}"
+    yield ""
+    yield from fit_bar.lines(view.answer.need, view.answer.available, style)
+    yield ""
+    yield from _levels(view)
+    yield ""
+    yield from _rows(view)
+    yield from _changes(view)
+    yield from _alternatives(view)
+    yield from _warnings(view)
+    yield from _assumed(view)
+    if view.explain:
+        from cudadoctor.render.fit_explain import lines as explained
+
+        yield ""
+        yield from explained(view)
+    else:
+        yield ""
+        again = f" {view.again}" if view.again else ""
+        yield f"more  {style.paint('command', clean(f'{view.program} fit{again} --explain'))}"
+
+
+def _levels(view: FitView) -> Iterator[str]:
+    """The three numbers that people confuse."""
+    need = view.answer.need
+    rows = [("torch allocates", need.allocated), ("torch reserves", need.reserved), ("nvidia-smi shows", need.device)]
+    if view.answer.workload.engine != "transformers" and view.answer.workload.method in (INFER, WEIGHTS):
+        rows = [("the engine uses", need.allocated), ("nvidia-smi shows", need.device)]
+    columns = [[_numbers(amount, unit) for _, amount in rows] for unit in (GIB, GB)]
+    widths = [[max(len(texts[place]) for texts in column) for place in (0, 1)] for column in columns]
+    heads = []
+    for unit, width in zip(("GiB", "GB"), widths):
+        heads.append(f"{unit:>{width[0]}}  {'9 of 10 times':<{width[1]}}")
+    yield f"  {'':<16}  " + "   ".join(heads)
+    for number_of_row, (name, _) in enumerate(rows):
+        cells = []
+        for column, width in zip(columns, widths):
+            expected, between = column[number_of_row]
+            cells.append(f"{expected:>{width[0]}}  {between:<{max(width[1], 13)}}")
+        yield f"  {name:<16}  " + "   ".join(cells)
+
+
+def _numbers(amount: Interval, unit: int) -> tuple[str, str]:
+    """15.60, and 15.20 to 16.20."""
+    return fixed(amount.expected, unit), f"{fixed(amount.low, unit)} to {fixed(amount.high, unit)}"
+
+
+def _rows(view: FitView) -> Iterator[str]:
+    answer = view.answer
+    workload, speed = answer.workload, answer.speed
+    found = [("run", f"{doing(workload)}; weights in {answer.model.weights}")]
+    fits = answer.verdict in (FITS, TIGHT)
+    if answer.available is not None and workload.method != WEIGHTS:
+        if answer.largest_batch is not None:
+            found.append(("batch", f"at most {answer.largest_batch:,} of {workload.context:,} tokens fit"))
+        elif not fits:
+            found.append(("batch", f"not even one of {workload.context:,} tokens fits"))
+        if answer.longest_context is not None:
+            limit = answer.model.architecture.max_context
+            note = f" (the model is made for {limit:,})" if limit and answer.longest_context >= limit else ""
+            found.append(
+                ("context", f"at most {answer.longest_context:,} tokens fit at batch {workload.batch:,}{note}")
+            )
+    if answer.need.kv_bytes_per_token and workload.method == INFER:
+        found.append(("cache", f"{both(answer.need.kv_bytes_per_token * 1024)} for every 1,024 tokens of a sequence"))
+    if speed.tokens is not None:
+        shown = f"{speed.tokens:,.0f}" if speed.tokens >= 10 else f"{speed.tokens:.1f}"
+        found.append(("speed", f"at most {shown} tokens/s for one sequence: {speed.formula}"))
+    if speed.load_seconds is not None:
+        found.append(("loading", f"{seconds(*speed.load_seconds)}: {speed.load_formula}"))
+    if answer.need.host.expected:
+        found.append(("RAM", f"{span(answer.need.host.low, answer.need.host.high)} for loading and what is offloaded"))
+    if answer.need.peak:
+        found.append(("peak", answer.need.peak))
+    for name, text in found:
+        yield from hanging(f"  {name:<{_LABEL}}", text, view.style.width)
+
+
+def _changes(view: FitView) -> Iterator[str]:
+    answer, style = view.answer, view.style
+    if answer.cure is not None and answer.cure.changes:
+        cure = answer.cure
+        then = f"then it takes {span(cure.need.low, cure.need.high)}"
+        if cure.available is not None:
+            then += f" of {both(cure.available)}"
+        count = len(cure.changes)
+        what = "the cheapest change that helps" if count == 1 else f"the {count} cheapest changes that help, together"
+        yield ""
+        yield from hanging("fix   ", f"{what}: {then}", style.width)
+        for place, change in enumerate(cure.changes, start=1):
+            yield from _change(change, f"{place}" if count > 1 else "", style, style.verbose)
+        others = [change for change in answer.changes if change.id not in {done.id for done in cure.changes}]
+        if others and style.verbose:
+            yield ""
+            yield from hanging("also  ", "what else would lower the need, each alone:", style.width)
+            for change in others:
+                yield from _change(change, "", style, True)
+        return
+    if answer.verdict == FITS and not style.verbose:
+        return
+    if answer.changes:
+        yield ""
+        head = "what would lower the need, the cheapest first, each alone:"
+        if answer.verdict == DOES_NOT_FIT:
+            head = f"no changes that are known make it fit {place_of(answer.target)}; each of these alone saves:"
+        yield from hanging("note  " if answer.verdict == FITS else "fix   ", head, style.width)
+        shown = answer.changes if style.verbose else answer.changes[:_MOST_CHANGES]
+        for change in shown:
+            yield from _change(change, "", style, style.verbose)
+        if len(shown) < len(answer.changes):
+            yield f"      {style.ellipsis} {len(answer.changes) - len(shown)} more (--verbose)"
+
+
+def _change(change: Change, label: str, style: Style, verbose: bool) -> Iterator[str]:
+    """A change: what it saves and costs, then the line to write, which is never broken."""
+    start = f"      {label}  " if label else "      "
+    costs = [f"{name} {cost}" for name, cost in (("quality", change.quality), ("speed", change.speed))]
+    free = {change.quality, change.speed} <= {"none", ""}
+    price = (
+        "costs nothing" if free else "costs: " + ", ".join(text for text in costs if not text.endswith((" none", " ")))
+    )
+    saves = f"saves {both(change.saves)}, " if change.saves > 0 else ""
+    yield from hanging(start, f"{change.title}: {saves}{price}", style.width)
+    for line in change.lines:
+        yield " " * len(start) + "  " + style.paint("command", clean(line))
+    if verbose:
+        for text in (change.why, change.source):
+            if text:
+                yield from hanging(" " * len(start) + "  ", text, style.width)
+
+
+def _alternatives(view: FitView) -> Iterator[str]:
+    answer, style = view.answer, view.style
+    if not answer.alternatives or (answer.verdict == FITS and not style.verbose):
+        return
+    words = {"model": "or a model", "gpu": "or a card", "rented": "or rent"}
+    yield ""
+    for kind, label in words.items():
+        found = [item for item in answer.alternatives if item.kind == kind]
+        for place, item in enumerate(found if style.verbose else found[:_MOST_ALTERNATIVES]):
+            yield from hanging(f"{label if place == 0 else '':<10}  ", _alternative(item), style.width)
+
+
+def _alternative(item: Alternative) -> str:
+    name = f"{item.gpus}x {item.name}" if item.gpus > 1 else item.name
+    each = " each" if item.gpus > 1 else ""
+    about = card_text(item.card) if item.card is not None else ""
+    taken = f"takes {span(item.need.low, item.need.high)}{each}"
+    return f"{name}: {about}; {taken}" if about else f"{name}: {taken}"
+
+
+def _warnings(view: FitView) -> Iterator[str]:
+    answer, style = view.answer, view.style
+    warnings = [*answer.warnings]
+    if warnings:
+        yield ""
+    for text in warnings:
+        label = style.paint("warn", "warn") + "  "
+        for place, line in enumerate(wrap(clean(text), style.width - 6)):
+            yield (label if place == 0 else " " * 6) + line
+
+
+def _assumed(view: FitView) -> Iterator[str]:
+    """What was taken for granted, as nobody said it."""
+    answer, style = view.answer, view.style
+    texts = list(dict.fromkeys((*answer.model.notes, *answer.need.assumed, *answer.target.notes)))
+    if not texts:
+        return
+    yield ""
+    yield "Taken for granted:"
+    for text in texts:
+        yield from hanging("  - ", text, style.width)
