@@ -80,3 +80,5 @@ class Answer(NamedTuple):
     alternatives: tuple[Alternative, ...]
     warnings: tuple[str, ...] = ()
     """About RAM, /dev/shm, disk and swap: never a reason to refuse."""
+    notes: tuple[str, ...] = ()
+    """What else belongs to the answer: what limits the longest context, what the target was taken for."""

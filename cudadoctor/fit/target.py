@@ -21,6 +21,8 @@ class Card(NamedTuple):
     compute_capability: str = ""
     used_by_others: Optional[int] = None
     source: str = ""
+    shared: bool = False
+    """It has no memory of its own: GPU and processor share one."""
 
 
 class Machine(NamedTuple):
@@ -44,3 +46,5 @@ class Target(NamedTuple):
     cards: tuple[Card, ...] = ()
     machine: Machine = Machine()
     notes: tuple[str, ...] = ()
+    system: str = ""
+    """linux, windows, wsl, jetson; empty: not known. Some changes do not work everywhere."""
