@@ -37,6 +37,9 @@ SECTIONS = (
     "conda_forge",
     "images",
     "models",
+    "quantisations",
+    "cards",
+    "changes",
 )
 
 

@@ -6,20 +6,26 @@ None, never "no". Systems are "linux", "windows" and "wsl" (which counts in Wind
 
 from __future__ import annotations
 
+from .cards import CardQuestions
+from .changes import ChangeQuestions
 from .installers import InstallerQuestions
 from .measures import MeasureQuestions
 from .models import ModelQuestions
 from .packages import PackageQuestions
+from .quantisations import QuantisationQuestions
 from .surroundings import SystemQuestions
 from .wordings import WordingQuestions
 from .xids import XidQuestions
 
 
 class Matrix(
+    CardQuestions,
+    ChangeQuestions,
     InstallerQuestions,
     MeasureQuestions,
     ModelQuestions,
     PackageQuestions,
+    QuantisationQuestions,
     SystemQuestions,
     WordingQuestions,
     XidQuestions,

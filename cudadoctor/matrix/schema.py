@@ -32,6 +32,7 @@ XID_FAMILIES = (
     *("program", "follow-up", "driver", "gsp", "init", "memory", "nvlink", "bus", "lost", "power", "hardware"),
     *("video", "display", "vgpu", "confidential", "other"),
 )
+COSTS = ("none", "a little", "some", "much")
 XID_CAUSES = ("program", "driver", "hardware", "memory", "bus", "thermal", "other")
 
 
@@ -429,6 +430,78 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
         "typical": _table(
             parameters=_r(_whole, "a count"),
             config=_r(lambda value: isinstance(value, dict) and bool(value), "the keys of a config.json"),
+        ),
+    },
+    "quantisations": {
+        "type": _table(
+            name=_r(_text, "a type of ggml"),
+            id=_r(lambda value: _whole(value) or value == 0, "its number in a GGUF file"),
+            values=_r(_whole, "numbers in a block"),
+            bytes=_r(_whole, "bytes of a block"),
+            fallback=_c(_text, "a type"),
+        ),
+        "plain": _table(
+            name=_r(_lower, "a name"), bytes=_r(_whole, "bytes of a number"), also=_c(_list_of(_lower), "other names")
+        ),
+        "matrices": _table(
+            name=_r(_lower, "a name"),
+            also=_c(_list_of(_lower), "other names"),
+            bits=_r(_whole, "bits of a number"),
+            group=_c(_whole, "numbers that share a scale"),
+            group_rows=_c(_whole, "rows that share a scale"),
+            group_bytes=_c(_number, "bytes of a group's scale and zero"),
+            row_bytes=_c(_whole, "bytes"),
+            column_bytes=_c(_whole, "bytes"),
+            tensor_bytes=_c(_whole, "bytes"),
+            flat=_c(_flag, "true or false"),
+            only=_c(_one_of("expert"), "expert"),
+            own_head=_c(_flag, "true or false"),
+        ),
+        "mixture": _table(
+            name=_r(_text, "a name"),
+            also=_c(_list_of(_text), "other names"),
+            type=_r(_text, "a type"),
+            importance=_c(_flag, "true or false"),
+        ),
+        "rule": _table(
+            **{"in": _r(_list_of(_text), "mixtures")},
+            of=_r(_list_of(_text), "kinds of tensors"),
+            where=_c(_list_of(_text), "conditions"),
+            type=_r(_text, "a type"),
+        ),
+    },
+    "cards": {
+        "usable": _table(name=_r(_text, "a name of gpus.toml"), gib=_r(_number, "GiB")),
+        "held": _table(gib=_r(_number, "GiB"), share=_r(_share, "a share between 0 and 1")),
+        "ecc": _table(
+            **{"class": _r(_one_of(*CLASSES), "a class")},
+            memory=_r(_list_of(_text), "kinds of memory"),
+            share=_r(_share, "a share between 0 and 1"),
+        ),
+        "offer": _table(
+            name=_r(_text, "a name of gpus.toml"),
+            kind=_r(_one_of("own", "rented"), "own or rented"),
+            counts=_r(_list_of(_whole), "numbers of GPUs"),
+        ),
+    },
+    "changes": {
+        "change": _table(
+            id=_r(_text, "a name"),
+            title=_r(_text, "half a sentence"),
+            quality=_r(_one_of(*COSTS), "none, a little, some, much"),
+            speed=_r(_one_of(*COSTS), "none, a little, some, much"),
+            why=_r(_text, "half a sentence"),
+        ),
+        "line": _table(
+            change=_r(_text, "a change"),
+            frameworks=_r(_list_of(_text), "names of frameworks and engines"),
+            lines=_r(_list_of(_text), "lines"),
+        ),
+        "demand": _table(
+            feature=_r(_text, "a name"),
+            capability=_c(_matches(_CC), "a compute capability"),
+            not_on=_c(_list_of(_one_of("linux", "wsl", "windows", "jetson")), "systems"),
+            families=_c(_list_of(_text), "families of models"),
         ),
     },
     "xid": {
