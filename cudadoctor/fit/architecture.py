@@ -127,8 +127,11 @@ class Architecture(NamedTuple):
         """Those that one token passes: experts count as often as a token visits one."""
         total = 0
         for tensor in self.tensors:
-            part = self.layers[tensor.layers].feed_forward if tensor.layers is not None else None
-            if tensor.role == EXPERT and part is not None and part.experts:
+            run = self.layers[tensor.layers] if tensor.layers is not None else None
+            part = run.feed_forward if run is not None else None
+            if run is None or part is None or not part.experts:
+                total += tensor.elements
+            elif tensor.role == EXPERT or (tensor.role == BIAS and tensor.copies == run.number * part.experts):
                 total += tensor.elements * part.experts_per_token // part.experts
             else:
                 total += tensor.elements

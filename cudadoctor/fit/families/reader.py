@@ -19,7 +19,7 @@ MOST_TOKENS = 1 << 32
 ALIASES: dict[str, tuple[str, ...]] = {
     "hidden_size": ("n_embd", "n_embed", "d_model", "dim", "model_dim"),
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
-    "num_attention_heads": ("n_head", "n_heads", "num_heads"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads", "attention_heads"),
     "num_key_value_heads": ("num_kv_heads", "n_head_kv", "n_kv_heads", "num_query_groups"),
     "head_dim": ("kv_channels", "attention_head_dim"),
     "intermediate_size": ("n_inner", "ffn_hidden_size", "ffn_dim", "d_ff", "hidden_dim", "d_inner"),
@@ -42,14 +42,15 @@ class Reader:
         self.where = where
 
     def value(self, key: str) -> Any:
-        """As it stands there, by any of its names; the family's default; None: neither, or null."""
-        for name in (key, *ALIASES.get(key, ())):
+        """As it stands there, by any of its names; None where it is null there. Else the family's default."""
+        names = (key, *ALIASES.get(key, ()))
+        for name in names:
             found = self.config.get(name)
             if found is not None:
                 return found
-        if key in self.config and key not in self.defaults:
-            return None
-        return self.defaults.get(key)
+        if key in self.defaults and not any(name in self.config for name in names):
+            return self.defaults[key]
+        return None
 
     def has(self, key: str) -> bool:
         """Whether the config itself says it, be it null."""
