@@ -36,6 +36,7 @@ SECTIONS = (
     "verify",
     "conda_forge",
     "images",
+    "memory",
     "models",
     "quantisations",
     "cards",

@@ -10,6 +10,7 @@ from .cards import CardQuestions
 from .changes import ChangeQuestions
 from .installers import InstallerQuestions
 from .measures import MeasureQuestions
+from .memory import MemoryQuestions
 from .models import ModelQuestions
 from .packages import PackageQuestions
 from .quantisations import QuantisationQuestions
@@ -23,6 +24,7 @@ class Matrix(
     ChangeQuestions,
     InstallerQuestions,
     MeasureQuestions,
+    MemoryQuestions,
     ModelQuestions,
     PackageQuestions,
     QuantisationQuestions,

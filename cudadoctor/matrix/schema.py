@@ -504,6 +504,61 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             families=_c(_list_of(_text), "families of models"),
         ),
     },
+    "memory": {
+        "optimizer": _table(
+            name=_r(_lower, "a name"),
+            also=_c(_list_of(_lower), "other names"),
+            moments=_c(lambda value: value in (0, 1, 2), "0, 1 or 2"),
+            bytes=_c(_number, "bytes a parameter"),
+            temporaries=_c(lambda value: value in (0, 1, 2), "0, 1 or 2"),
+            largest=_c(_whole, "bytes a number"),
+            rows=_c(_whole, "bytes"),
+            paged=_c(_flag, "true or false"),
+            wide_embeddings=_c(_whole, "bytes a parameter"),
+        ),
+        "framework": _table(
+            name=_r(_lower, "a name"),
+            match=_r(_list_of(lambda value: isinstance(value, str) and value == value.lower() != ""), "words"),
+            adapters=_r(_one_of("fp32", "model"), "fp32 or model"),
+            loss=_c(_lower, "a loss"),
+            **{
+                name: _c(_flag, "true or false")
+                for name in (
+                    *("autocast", "upcasts_kbit", "unties", "quantises_head", "keeps_inputs", "packs"),
+                    *("splits_adapters", "fused_optimizer", "fused_kernels", "wide_norm_weight", "keeps_gradients"),
+                    "sequence_parallel",
+                )
+            },
+        ),
+        "family": _table(
+            name=_r(_lower, "a model type"),
+            scores_cap=_c(_flag, "true or false"),
+            logits_cap=_c(_flag, "true or false"),
+            gelu=_c(_whole, "bytes a number"),
+        ),
+        "loss": _table(
+            name=_r(_lower, "a name"),
+            forward=_r(_number, "bytes"),
+            backward=_r(_number, "bytes"),
+            wide_backward=_c(_number, "bytes"),
+            chunk=_c(_whole, "tokens"),
+            chunk_bytes=_c(_number, "bytes"),
+            head_gradients=_c(_whole, "copies"),
+        ),
+        "reserve": _table(
+            name=_r(_lower, "a name"),
+            share=_r(_number, "a share"),
+            low=_r(lambda value: value == 0 or _number(value), "a share"),
+            high=_r(_number, "a share"),
+        ),
+        "process": _table(
+            name=_r(_lower, "a name"),
+            bytes=_r(_whole, "bytes"),
+            low=_r(_whole, "bytes"),
+            high=_r(_whole, "bytes"),
+        ),
+        "gather": _table(name=_r(_lower, "a name"), parameters=_r(_whole, "a count")),
+    },
     "xid": {
         "action": _table(name=_r(_matches(_KEBAB), "a name in kebab case"), advice=_r(_text, "half a sentence")),
         "xid": _table(
