@@ -70,7 +70,8 @@ class CureEntry(TypedDict):
 
 class CardEntry(TypedDict):
     """A GPU. `bandwidth` is of its memory, bytes a second; `tensor_rate` dense 16-bit operations a second; null where
-    it is not known. `free` is what is free now, or on a card that is only named."""
+    it is not known. `free` is what is free now, or on a card that is only named; `shared`: it has no memory of its own,
+    but the machine's."""
 
     name: str
     total: Optional[int]
@@ -80,6 +81,7 @@ class CardEntry(TypedDict):
     compute_capability: str
     used_by_others: Optional[int]
     source: str
+    shared: bool
 
 
 class AroundEntry(TypedDict):
@@ -94,11 +96,13 @@ class AroundEntry(TypedDict):
 
 
 class TargetEntry(TypedDict):
-    """Where it is to run: a machine that was looked at, GPUs by name, only an amount of memory, or nothing."""
+    """Where it is to run: a machine that was looked at, GPUs by name, only an amount of memory, or nothing. `system` is
+    linux, windows, wsl, jetson, or empty."""
 
     kind: Literal["machine", "gpu", "memory", "none"]
     cards: list[CardEntry]
     machine: AroundEntry
+    system: str
     notes: list[str]
 
 
@@ -223,6 +227,7 @@ class FitDocument(TypedDict):
     alternatives: list[AlternativeEntry]
     assumed: list[str]
     warnings: list[str]
+    notes: list[str]
     model: ModelEntry
     workload: WorkloadEntry
     target: TargetEntry

@@ -57,6 +57,7 @@ def document(view: FitView) -> FitDocument:
         "alternatives": [_alternative(item) for item in answer.alternatives],
         "assumed": list(need.assumed),
         "warnings": list(answer.warnings),
+        "notes": list(answer.notes),
         "model": _model(answer.model),
         "workload": _workload(answer.workload),
         "target": _target(answer.target),
@@ -151,5 +152,6 @@ def _target(target: Target) -> dict[str, Any]:
         "kind": target.kind,
         "cards": [_card(card) for card in target.cards],
         "machine": target.machine._asdict(),
+        "system": target.system,
         "notes": list(target.notes),
     }

@@ -195,12 +195,16 @@ def _warnings(view: FitView) -> Iterator[str]:
 
 
 def _assumed(view: FitView) -> Iterator[str]:
-    """What was taken for granted, as nobody said it."""
+    """What was taken for granted, as nobody said it, and what else belongs to the answer."""
     answer, style = view.answer, view.style
-    texts = list(dict.fromkeys((*answer.model.notes, *answer.need.assumed, *answer.target.notes)))
-    if not texts:
-        return
-    yield ""
-    yield "Taken for granted:"
-    for text in texts:
-        yield from hanging("  - ", text, style.width)
+    groups = (
+        ("Taken for granted:", (*answer.model.notes, *answer.need.assumed)),
+        ("To know:", (*answer.target.notes, *answer.notes)),
+    )
+    for head, texts in groups:
+        if not texts:
+            continue
+        yield ""
+        yield head
+        for text in dict.fromkeys(texts):
+            yield from hanging("  - ", text, style.width)

@@ -1,0 +1,371 @@
+"""`fit` from its options to its exit status."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, Optional
+
+from cudadoctor import __version__
+from cudadoctor.cli import _output
+from cudadoctor.cli._input import Machine, read_facts, read_json
+from cudadoctor.cli._program import homely, program
+from cudadoctor.cli._words import InputError
+from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Answer
+from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.spec import Question, read_row
+from cudadoctor.fit.target import Target
+from cudadoctor.fit.workload import FULL, INFER, LORA, QLORA, WEIGHTS
+from cudadoctor.matrix import Matrix, load_matrix
+from cudadoctor.model import Facts, ParseError
+from cudadoctor.model.record import NamedTuple
+from cudadoctor.render.fit_view import FitView
+from cudadoctor.render.view import MatrixInfo
+
+EXIT_DOES_NOT_FIT = 1
+EXIT_NOT_KNOWN = 3
+
+# Options -> keys of a row of --spec: both are read by one reader.
+_KEYS = {
+    "quant": "quant",
+    "train": "method",
+    "batch": "batch",
+    "context": "seq",
+    "prompt": "prompt",
+    "kv": "kv_dtype",
+    "engine": "framework",
+    "attention": "attn",
+    "optimizer": "optimizer",
+    "precision": "precision",
+    "checkpointing": "ckpt",
+    "loss": "ce",
+    "lora_rank": "lora_r",
+    "lora_targets": "lora_targets",
+    "accumulate": "accum",
+    "offload": "cpu_offload",
+    "expandable_segments": "expandable_segments",
+    "fused_optimizer": "fused",
+    "variable_length": "variable_length",
+}
+_OF_TRAINING = (
+    *("optimizer", "precision", "checkpointing", "loss", "lora_rank", "lora_targets", "accumulate", "fused_optimizer"),
+    *("variable_length", "zero", "fsdp"),
+)
+_OF_INFERENCE = ("prompt", "kv", "engine")
+_SHARED_BY = ("zero", "fsdp", "tp", "pp")
+
+# How the name of a file of a model ends.
+_ENDINGS = (".json", ".safetensors", ".gguf", ".bin", ".pt", ".pth")
+
+
+class Place(NamedTuple):
+    """The options that say where it is to run. Bytes."""
+
+    gpus: Sequence[str] = ()
+    number: Optional[int] = None
+    vram: Optional[int] = None
+    ram: Optional[int] = None
+    disk: Optional[str] = None
+
+    @property
+    def is_named(self) -> bool:
+        return bool(self.gpus) or self.vram is not None
+
+
+def fit(word: Optional[str], options: dict[str, Any], again: Sequence[str]) -> int:
+    """Answers the question, or those of --spec, writes the answers, gives the exit status."""
+    machine = Machine(**{name: options.pop(name) for name in Machine._fields})
+    place = Place(**{name: options.pop(name) for name in Place._fields})
+    form, output, color, verbose = (options.pop(name) for name in ("form", "output", "color", "verbose"))
+    explain, fail_on = options.pop("explain"), options.pop("fail_on")
+    spec, measure = options.pop("spec"), options.pop("measure")
+    _check_place(place, machine)
+    matrix = load_matrix()
+    asked = Asked(matrix, machine, place)
+    views = []
+    if spec is None:
+        if word is None:
+            raise InputError("which model? Name one (llama-3.1-8b), a file or folder of it, or a size such as 7b")
+        views.append(asked.view(lambda: row_of(word, options, asked)))
+    else:
+        _check_spec(word, options, measure)
+        document = read_json(spec)
+        where = "standard input" if spec == "-" else repr(spec)
+        for place_in_list, row in enumerate(document if isinstance(document, list) else [document], start=1):
+            try:
+                views.append(asked.view(lambda: row))  # noqa: B023 - called at once
+            except InputError as error:
+                at = f"{where}, question {place_in_list}: " if isinstance(document, list) else f"{where}: "
+                raise InputError(f"{at}{error}") from None
+    views = [
+        view._replace(
+            exit=exit_status(view.answer, fail_on),
+            style=_output.style(color, verbose, to_file=output not in (None, "-")),
+            explain=explain,
+            program=program(),
+            again="" if spec is not None else _quoted(again),
+        )
+        for view in views
+    ]
+    if form == "json":
+        from cudadoctor.render.fit_json import render, render_all
+    else:
+        from cudadoctor.render.fit_text import render, render_all
+    is_list = spec is not None and isinstance(document, list)
+    _output.write(render_all(views) if is_list else render(views[0]), output)
+    return worst(view.exit for view in views)
+
+
+def exit_status(answer: Answer, fail_on: Optional[str]) -> int:
+    """Of one answer. Whoever does not ask with --fail-on gets 0: a number that was estimated forbids nothing."""
+    if fail_on is None or answer.verdict == FITS or (answer.verdict == TIGHT and fail_on == DOES_NOT_FIT):
+        return 0
+    return EXIT_DOES_NOT_FIT if answer.verdict in (TIGHT, DOES_NOT_FIT) else EXIT_NOT_KNOWN
+
+
+def worst(found: Any) -> int:
+    """Of several: that one does not fit says more than that another is not known."""
+    order = (EXIT_DOES_NOT_FIT, EXIT_NOT_KNOWN, 0)
+    return min(found, key=order.index, default=0)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    from cudadoctor.plan.shell import POSIX, POWERSHELL, quote
+
+    try:
+        return quote([homely(word) for word in words], POWERSHELL if os.name == "nt" else POSIX, home=True)
+    except ParseError:
+        return ""
+
+
+def _check_place(place: Place, machine: Machine) -> None:
+    if place.is_named and not machine._replace(python=None, timeout=None).is_this_one:
+        raise InputError("--gpu and --vram describe a machine that nobody looked at: leave --facts and its kind out")
+    for option, value in (("--ram", place.ram), ("--disk", place.disk)):
+        if value is not None and not place.is_named:
+            raise InputError(f"{option} describes another machine than this one: name its GPU too, by --gpu or --vram")
+
+
+def _check_spec(word: Optional[str], options: Mapping[str, Any], measure: bool) -> None:
+    if word is not None:
+        raise InputError(f"the model of --spec stands in its file: leave {word!r} out, or --spec")
+    said = [name for name, value in options.items() if value not in (None, False)]
+    if said:
+        raise InputError(f"{_option(said[0])} stands in the file of --spec: leave it out, or --spec")
+    if measure:
+        raise InputError("--measure takes one model, and --spec may hold many: name the model")
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def row_of(word: str, options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+    """The options as a row of --spec, or InputError where two contradict each other."""
+    said = {name: value for name, value in options.items() if value not in (None, False)}
+    train = said.get("train")
+    if train and said.pop("infer", None):
+        raise InputError("--infer runs the model and --train trains it: use either")
+    for name in _OF_INFERENCE if train else _OF_TRAINING:
+        if name in said:
+            kind = "running a model, and --train trains it" if train else "training: add --train full, lora or qlora"
+            raise InputError(f"{_option(name)} is about {kind}")
+    if train == "full":
+        for name in ("lora_rank", "lora_targets"):
+            if name in said:
+                raise InputError(f"{_option(name)} is about adapters: --train lora or qlora has them")
+    shared = [name for name in _SHARED_BY if name in said]
+    if len(shared) > 1:
+        raise InputError(
+            f"{' and '.join(map(_option, shared))}: one way of sharing the work can be estimated at a time"
+        )
+    row = {key: said[name] for name, key in _KEYS.items() if name in said}
+    if row.get("ckpt") == "offload":
+        row["ckpt"] = "full_offload"
+    row["model"] = word
+    number = asked.place.number or (len(asked.target.cards) if asked.place.gpus else 1)
+    for name in shared:
+        if name == "zero":
+            number = asked.place.number or len(asked.target.cards)
+            row["parallel"] = f"zero{said[name]}"
+            if number < 2:
+                raise InputError("--zero shares the work: over how many GPUs? Add --gpus N or --gpu NAMExN")
+        else:
+            number = said[name]
+            row["parallel"] = name
+            if asked.place.number not in (None, number):
+                raise InputError(f"--gpus {asked.place.number} contradicts {_option(name)} {number}")
+    if number > 1:
+        row["n_gpus"] = number
+        if "parallel" not in row and not train and said.get("engine") == "vllm":
+            row["parallel"] = "tp"
+    return row
+
+
+class Asked:
+    """Answers questions about one place. The machine is looked at when its GPUs are first needed, and once."""
+
+    def __init__(self, matrix: Matrix, machine: Machine, place: Place) -> None:
+        self.matrix = matrix
+        self.machine = machine
+        self.place = place
+        self._target: Optional[Target] = None
+        self._facts: Optional[Facts] = None
+
+    @property
+    def facts(self) -> Facts:
+        if self._facts is None:
+            self._facts = read_facts(self.machine)
+        return self._facts
+
+    @property
+    def target(self) -> Target:
+        """Where it is to run, as the options say; else the machine that they mean."""
+        if self._target is None:
+            if self.place.is_named:
+                self._target = named_target(self.matrix, self.place)
+            else:
+                from cudadoctor.fit.targets import target_of_facts
+
+                self._target = target_of_facts(self.matrix, self.facts)
+        return self._target
+
+    def view(self, row: Callable[[], Any]) -> FitView:
+        """The answer to one question, or InputError."""
+        from cudadoctor.fit.verdict import answer
+
+        try:
+            question = completed(self.matrix, read_row(self.matrix, row(), self.model_of))
+            target = self._target_for(question)
+            found = answer(self.matrix, question.model, question.workload, target)
+        except ParseError as error:
+            raise InputError(sentence(error)) from None
+        return FitView(
+            found,
+            question.level,
+            question.per_gpu,
+            id=question.id,
+            matrix=MatrixInfo(self.matrix.revision, self.matrix.checked),
+            tool_version=__version__,
+            matrix_age_days=self._age(),
+        )
+
+    def _age(self) -> Optional[int]:
+        from datetime import date
+
+        return self.matrix.age_days(date.today().isoformat())
+
+    def model_of(self, text: str) -> Model:
+        return model_named(self.matrix, text)
+
+    def _target_for(self, question: Question) -> Target:
+        """Of the question's own GPU where it names one."""
+        number = question.workload.sharding.degree
+        if question.gpu or question.vram is not None:
+            own = Place((question.gpu,) if question.gpu else (), vram=question.vram)
+            try:
+                return repeated(named_target(self.matrix, own), number)
+            except InputError as error:
+                # Tables of measurements name cards in many ways; what is needed can be told without.
+                return Target("none", notes=(f"the GPU is not known, so nothing is compared: {error}",))
+        return repeated(self.target, number)
+
+
+def completed(matrix: Matrix, question: Question) -> Question:
+    """With what follows from the model: who runs GGUF files, what QLoRA quantises to, how long a sequence can be."""
+    from cudadoctor.fit.quantisation import scheme
+
+    model, workload = question.model, question.workload
+    kind = scheme(matrix, model.weights).kind if model.stored is None or model.weights else ""
+    is_gguf = kind == "mixture" or (model.stored is not None and model.stored.path.lower().endswith(".gguf"))
+    if workload.trains and is_gguf:
+        raise ParseError(
+            f"{model.weights} is a type of GGUF files, which are for inference: train the original weights"
+        )
+    if workload.method in (FULL, LORA) and kind != "plain":
+        if workload.method == FULL:
+            raise ParseError(f"weights in {model.weights} cannot be trained in full: that is what qlora is for")
+        workload = workload._replace(method=QLORA)
+    if workload.method == QLORA and kind == "plain":
+        model = model._replace(weights=scheme(matrix, "nf4").name, stored=None)
+    if workload.method in (INFER, WEIGHTS) and is_gguf and "framework" not in workload.stated:
+        workload = workload._replace(engine="llama.cpp")
+    if workload.method == INFER:
+        workload = workload._replace(kv=scheme(matrix, workload.kv).name)
+    limit = model.architecture.max_context
+    if limit and workload.context > limit and not {"seq", "prompt", "gen"} & workload.stated:
+        workload = workload._replace(context=limit)
+    return question._replace(model=model, workload=workload)
+
+
+def model_named(matrix: Matrix, text: str) -> Model:
+    """The model of a name, a size, or a file or folder. A bare word is a name where there is such a model; a
+    folder that is called so is meant by `./NAME`."""
+    from cudadoctor.fit.catalogue import find
+    from cudadoctor.fit.typical import model_of_size, size_of
+
+    if not text.strip() or "\0" in text:
+        raise ParseError("which model? Name one (llama-3.1-8b), a file or folder of it, or a size such as 7b")
+    is_path = text.lower().endswith(_ENDINGS) or text.startswith((".", "/", "~")) or os.path.isabs(text)
+    has_folder = "/" in text or os.sep in text
+    if is_path or (has_folder and os.path.exists(text)):
+        return _of_path(matrix, text)
+    if size_of(text) is not None:
+        return model_of_size(matrix, text)
+    try:
+        return find(matrix, text)
+    except ParseError:
+        if os.path.exists(text):
+            return _of_path(matrix, text)
+        raise
+
+
+def _of_path(matrix: Matrix, text: str) -> Model:
+    from cudadoctor.cli._model_files import model_of_path
+
+    path = os.path.expanduser(text)
+    if not os.path.exists(path):
+        raise ParseError(f"there is no file or folder {text!r}")
+    return model_of_path(matrix, path)
+
+
+def named_target(matrix: Matrix, place: Place) -> Target:
+    """The GPUs of --gpu and --vram, and what is said of the machine around them."""
+    from cudadoctor.fit.targets import target_of_names, target_of_size
+
+    try:
+        if not place.gpus:
+            assert place.vram is not None
+            target = target_of_size(place.vram / 2**30)
+        else:
+            target = target_of_names(matrix, [part for name in place.gpus for part in name.split(",") if part.strip()])
+            if place.vram is not None:
+                target = target._replace(cards=tuple(card._replace(free=place.vram) for card in target.cards))
+    except ParseError as error:
+        raise InputError(f"--gpu: {sentence(error)}" if place.gpus else f"--vram: {sentence(error)}") from None
+    machine = target.machine
+    if place.ram is not None:
+        machine = machine._replace(memory_total=place.ram, memory_available=place.ram)
+    if place.disk is not None:
+        machine = machine._replace(disk=place.disk)
+    return repeated(target._replace(machine=machine), place.number or 1)
+
+
+def repeated(target: Target, number: int) -> Target:
+    """With as many cards as share the work: who names one GPU and shares the work means that many of it. A machine has
+    what it has."""
+    if number <= len(target.cards) or not target.cards:
+        return target
+    if target.kind == "machine":
+        have = f"{len(target.cards)} GPU{'s' if len(target.cards) > 1 else ''}"
+        return target._replace(notes=(*target.notes, f"the machine has {have}, and {number} are to share the work"))
+    return target._replace(cards=(*target.cards, *(target.cards[-1:] * (number - len(target.cards)))))
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, to stand behind a colon."""
+    text = str(error).strip().rstrip(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+__all__ = ["Asked", "Place", "completed", "exit_status", "fit", "model_named", "named_target", "worst"]
