@@ -6,6 +6,7 @@ Drawn with letters alone, so that it can be read without colour, in a log, and i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Optional
 
 from cudadoctor.fit.need import PARTS, Need
@@ -27,7 +28,7 @@ class _Signs(NamedTuple):
 
 
 _ASCII = _Signs("#", "X", "-", ".", "|")
-_UNICODE = _Signs("\u2588", "\u2593", "\u2591", "\u258f", "\u2502")
+_UNICODE = _Signs("\u2588", "\u2593", "\u2591", "\u258c", "\u2502")
 
 _NAME, _AMOUNT = 14, 9
 _LEAST_BAR = 10
@@ -79,7 +80,7 @@ def lines(need: Need, available: Optional[int], style: Style) -> Iterator[str]:
     if last.margin:
         amounts = f"{fixed(last.margin, GIB):>{_AMOUNT}}{fixed(last.margin, GB):>{_AMOUNT}}"
         margin = _cells(Bar("", last.size, last.margin), scale, width, limit, signs._replace(inside=signs.margin))
-        yield f"  {'or more, up to':<{_NAME}}{amounts}  {_painted(margin, limit, style, signs)}"
+        yield f"  {'margin, up to':<{_NAME}}{amounts}  {_painted(margin, limit, style, signs)}"
 
 
 def _label(text: str, limit: int, width: int, signs: _Signs) -> str:
@@ -103,13 +104,13 @@ def _cells(bar: Bar, scale: int, width: int, limit: Optional[int], signs: _Signs
 
 
 def _painted(cells: Sequence[str], limit: Optional[int], style: Style, signs: _Signs) -> str:
-    if limit is None:
-        return "".join(cells).rstrip()
-    before, behind = "".join(cells[:limit]), "".join(cells[limit:]).rstrip()
-    filled = before.strip(" ")
-    if filled:
-        before = before.replace(filled, style.paint("ok", filled))
-    if signs.beyond in behind:
-        drawn = behind.strip(" ")
-        behind = behind.replace(drawn, style.paint("FAIL", drawn))
-    return before + behind
+    """What there is room for in one colour, what there is none for in another, the line in none."""
+
+    def role(cell: tuple[int, str]) -> str:
+        place, sign = cell
+        if sign in (" ", signs.limit) or limit is None:
+            return ""
+        return "ok" if place < limit else "FAIL"
+
+    runs = groupby(enumerate(cells), role)
+    return "".join(style.paint(name, "".join(sign for _, sign in run)) for name, run in runs).rstrip()

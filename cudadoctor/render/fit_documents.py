@@ -181,6 +181,7 @@ class WorkloadEntry(TypedDict):
     optimizer: str
     master_bytes: Optional[int]
     fused_optimizer: bool
+    fused_kernels: bool
     optimizer_in_backward: bool
     checkpointing: str
     loss: str

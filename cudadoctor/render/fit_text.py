@@ -60,18 +60,20 @@ def _levels(view: FitView) -> Iterator[str]:
     rows = [("torch allocates", need.allocated), ("torch reserves", need.reserved), ("nvidia-smi shows", need.device)]
     if view.answer.workload.engine != "transformers" and view.answer.workload.method in (INFER, WEIGHTS):
         rows = [("the engine uses", need.allocated), ("nvidia-smi shows", need.device)]
-    columns = [[_numbers(amount, unit) for _, amount in rows] for unit in (GIB, GB)]
-    widths = [[max(len(texts[place]) for texts in column) for place in (0, 1)] for column in columns]
-    heads = []
-    for unit, width in zip(("GiB", "GB"), widths):
-        heads.append(f"{unit:>{width[0]}}  {'9 of 10 times':<{width[1]}}")
-    yield f"  {'':<16}  " + "   ".join(heads)
-    for number_of_row, (name, _) in enumerate(rows):
-        cells = []
-        for column, width in zip(columns, widths):
-            expected, between = column[number_of_row]
-            cells.append(f"{expected:>{width[0]}}  {between:<{max(width[1], 13)}}")
-        yield f"  {name:<16}  " + "   ".join(cells)
+    tables = [_level_table([(name, _numbers(amount, unit)) for name, amount in rows], unit) for unit in (GIB, GB)]
+    beside = [f"  {name:<16}  {left}   {right}" for name, left, right in zip(["", *dict(rows)], *tables)]
+    if max(map(len, beside)) <= view.style.width:
+        yield from beside
+        return
+    for table in tables:  # below each other
+        yield from (f"  {name:<16}  {cells}" for name, cells in zip(["", *dict(rows)], table))
+
+
+def _level_table(rows: Sequence[tuple[str, tuple[str, str]]], unit: int) -> list[str]:
+    """The head and a line for each row, without its name."""
+    texts = [("GiB" if unit == GIB else "GB", "9 of 10 times"), *(numbers for _, numbers in rows)]
+    first, second = (max(len(text[place]) for text in texts) for place in (0, 1))
+    return [f"{expected:>{first}}  {between:<{second}}" for expected, between in texts]
 
 
 def _numbers(amount: Interval, unit: int) -> tuple[str, str]:
