@@ -12,12 +12,12 @@ from cudadoctor.parse.errors import ParseError
 def model_of_config(config: Mapping[str, Any], name: str) -> Model:
     """The model that a Hugging Face config describes. ParseError, one sentence, where it is broken, contradicts itself
     or is of an architecture that is not known."""
-    from cudadoctor.fit.families import decoders
+    from cudadoctor.fit.families import read
 
-    family = config.get("model_type")
-    if not isinstance(family, str) or family not in decoders.FAMILIES:
+    family = config.get("model_type", config.get("_class_name"))
+    if not isinstance(family, str):
         raise ParseError(f"config: the architecture {family!a} is not known")
-    return Model(decoders.read(name, family, config), "bf16")
+    return Model(read(name, family, config), "bf16")
 
 
 def architecture_of_config(config: Mapping[str, Any], name: str) -> Architecture:

@@ -1,0 +1,85 @@
+"""Language models that see: a vision tower, a projector and a decoder.
+
+The layers are those of the decoder; what belongs to the tower and the projector are tensors outside of them, named
+vision_... and projector_...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cudadoctor.fit.architecture import NORM, OTHER, Architecture, Tensor
+from cudadoctor.parse.errors import ParseError
+
+from .blocks import matrix, norm
+from .reader import Reader
+from .vision import Tower, tower
+
+# Family -> the decoder and the tower where the config does not say.
+FAMILIES: dict[str, tuple[str, str]] = {
+    "llava": ("llama", "clip_vision_model"),
+    "llava_next": ("llama", "clip_vision_model"),
+    "gemma3": ("gemma3_text", "siglip_vision_model"),
+    "paligemma": ("gemma", "siglip_vision_model"),
+    "mistral3": ("mistral", "pixtral"),
+    "idefics3": ("llama", "idefics3_vision"),
+    "smolvlm": ("llama", "smolvlm_vision"),
+    "qwen2_vl": ("qwen2", "qwen2_vl"),
+    "qwen2_5_vl": ("qwen2", "qwen2_5_vl"),
+    "qwen3_vl": ("qwen3", "qwen3_vl"),
+    "qwen3_vl_moe": ("qwen3_moe", "qwen3_vl"),
+    "qwen3_5": ("qwen3_5_text", "qwen3_vl"),
+    "qwen3_5_moe": ("qwen3_5_moe_text", "qwen3_vl"),
+    "llama4": ("llama4_text", "llama4_vision_model"),
+}
+# The decoder inside, where it is called after the whole.
+_TEXT = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
+_TEXT.update(qwen3_vl_moe_text="qwen3_moe", qwen2_vl="qwen2", qwen2_5_vl="qwen2")
+
+
+def read(name: str, family: str, config: Mapping[str, Any], where: str = "") -> Architecture:
+    from . import read as read_any
+
+    c = Reader(config, None, where)
+    default_text, default_tower = FAMILIES[family]
+    text, image = c.part("text_config"), c.part("vision_config")
+    inner = dict(text.config) if text.config else {k: v for k, v in config.items() if k != "vision_config"}
+    said = inner.get("model_type")
+    called = _TEXT.get(said, said) if isinstance(said, str) and said != family else default_text
+    if config.get("tie_word_embeddings") is not None and family not in ("gemma3",):
+        inner["tie_word_embeddings"] = config["tie_word_embeddings"]
+    decoder = read_any(name, called, inner, text.where if text.config else where)
+    kind = image.text("model_type", default_tower)
+    if kind == "llama4_vision_model":
+        extra = _llama4_tensors(image, decoder.hidden)
+    else:
+        seen = tower(kind, image.config, image.where)
+        extra = [*seen.tensors("vision_"), *_projector(family, c, seen, decoder.hidden)]
+    return decoder._replace(family=family, tensors=(*decoder.tensors, *extra))
+
+
+def _projector(family: str, c: Reader, seen: Tower, hidden: int) -> list[Tensor]:
+    if family in ("llava", "llava_next"):
+        bias = c.flag("multimodal_projector_bias", True)
+        chosen = c.value("vision_feature_layer")
+        wide = seen.hidden * (len(chosen) if isinstance(chosen, list) else 1)
+        made = matrix("projector_1", hidden, wide, bias) + matrix("projector_2", hidden, hidden, bias)
+        return made + ([Tensor("image_newline", OTHER, (hidden,))] if family == "llava_next" else [])
+    if family == "gemma3":
+        return [Tensor("projector", OTHER, (seen.hidden, hidden)), Tensor("projector_norm", NORM, (seen.hidden,))]
+    if family == "paligemma":
+        return matrix("projector", hidden, seen.hidden, True)
+    if family == "mistral3":
+        bias, merged = c.flag("multimodal_projector_bias"), c.whole_or("spatial_merge_size", 2, 64) ** 2
+        made = norm("projector_norm", seen.hidden) + matrix("projector_merge", seen.hidden, seen.hidden * merged)
+        return made + matrix("projector_1", hidden, seen.hidden, bias) + matrix("projector_2", hidden, hidden, bias)
+    if family in ("idefics3", "smolvlm"):
+        return matrix("projector", hidden, seen.hidden * c.whole_or("scale_factor", 2, 64) ** 2)
+    if family.startswith("qwen"):
+        return []
+    raise ParseError(f"config: the projector of {family!a} is not known")
+
+
+def _llama4_tensors(c: Reader, hidden: int) -> list[Tensor]:
+    raise ParseError("config: the vision tower of llama4 is not known")
