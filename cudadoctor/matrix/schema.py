@@ -441,7 +441,10 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             fallback=_c(_text, "a type"),
         ),
         "plain": _table(
-            name=_r(_lower, "a name"), bytes=_r(_whole, "bytes of a number"), also=_c(_list_of(_lower), "other names")
+            name=_r(_lower, "a name"),
+            bytes=_r(_whole, "bytes of a number"),
+            also=_c(_list_of(_lower), "other names"),
+            file_type=_c(lambda value: _whole(value) or value == 0, "its number in a GGUF file"),
         ),
         "matrices": _table(
             name=_r(_lower, "a name"),
@@ -462,12 +465,18 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             also=_c(_list_of(_text), "other names"),
             type=_r(_text, "a type"),
             importance=_c(_flag, "true or false"),
+            file_type=_c(_whole, "its number in a GGUF file"),
         ),
         "rule": _table(
             **{"in": _r(_list_of(_text), "mixtures")},
             of=_r(_list_of(_text), "kinds of tensors"),
             where=_c(_list_of(_text), "conditions"),
             type=_r(_text, "a type"),
+        ),
+        "window": _table(
+            architecture=_r(_text, "an architecture of GGUF files"),
+            every=_r(_whole, "layers"),
+            tokens=_c(_whole, "tokens"),
         ),
     },
     "cards": {
@@ -521,6 +530,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             match=_r(_list_of(lambda value: isinstance(value, str) and value == value.lower() != ""), "words"),
             adapters=_r(_one_of("fp32", "model"), "fp32 or model"),
             loss=_c(_lower, "a loss"),
+            precision=_c(_one_of("bf16", "mixed"), "bf16 or mixed"),
             **{
                 name: _c(_flag, "true or false")
                 for name in (
