@@ -84,7 +84,7 @@ def fit(word: Optional[str], options: dict[str, Any], again: Sequence[str]) -> i
     asked = Asked(matrix, machine, place)
     views = []
     if spec is None:
-        if word is None:
+        if word is None or not word.strip():
             raise InputError("which model? Name one (llama-3.1-8b), a file or folder of it, or a size such as 7b")
         views.append(asked.view(lambda: row_of(word, options, asked)))
     else:
@@ -232,11 +232,11 @@ class Asked:
 
     def view(self, row: Callable[[], Any]) -> FitView:
         """The answer to one question, or InputError."""
-        from cudadoctor.fit.verdict import answer
-
         try:
             question = completed(self.matrix, read_row(self.matrix, row(), self.model_of))
             target = self._target_for(question)
+            from cudadoctor.fit.verdict import answer
+
             found = answer(self.matrix, question.model, question.workload, target)
         except ParseError as error:
             raise InputError(sentence(error)) from None
@@ -321,11 +321,11 @@ def model_named(matrix: Matrix, text: str) -> Model:
 
 
 def _of_path(matrix: Matrix, text: str) -> Model:
-    from cudadoctor.cli._model_files import model_of_path
-
     path = os.path.expanduser(text)
     if not os.path.exists(path):
         raise ParseError(f"there is no file or folder {text!r}")
+    from cudadoctor.cli._model_files import model_of_path
+
     return model_of_path(matrix, path)
 
 
@@ -365,7 +365,7 @@ def repeated(target: Target, number: int) -> Target:
 def sentence(error: Exception) -> str:
     """What an error says, to stand behind a colon."""
     text = str(error).strip().rstrip(".")
-    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
 
 
 __all__ = ["Asked", "Place", "completed", "exit_status", "fit", "model_named", "named_target", "worst"]
