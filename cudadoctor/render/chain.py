@@ -387,6 +387,7 @@ SUBJECTS: dict[str, str] = {
     "CD708": "pod",
     "CD713": "WSL",
     "CD8": "memory",
+    "CD801": "policy",
     "CD9": "doctor",
 }
 

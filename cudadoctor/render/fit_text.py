@@ -138,7 +138,7 @@ def _changes(view: FitView) -> Iterator[str]:
         yield ""
         head = "what would lower the need, the cheapest first, each alone:"
         if answer.verdict == DOES_NOT_FIT:
-            head = f"no changes that are known make it fit {place_of(answer.target)}; each of these alone saves:"
+            head = f"no changes that are known make it fit {place_of(answer)}; each of these alone saves:"
         yield from hanging("note  " if answer.verdict == FITS else "fix   ", head, style.width)
         shown = answer.changes if style.verbose else answer.changes[:_MOST_CHANGES]
         for change in shown:

@@ -7,7 +7,8 @@ from typing import Optional
 from cudadoctor.fit import need as parts
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Answer
 from cudadoctor.fit.need import Interval
-from cudadoctor.fit.target import Card, Target
+from cudadoctor.fit.spec import FILE
+from cudadoctor.fit.target import Card
 from cudadoctor.fit.workload import ALLOCATED, DEVICE, FULL, INFER, LORA, QLORA, RESERVED, WEIGHTS, Workload
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.render.fit_sizes import both, span
@@ -64,6 +65,10 @@ class FitView(NamedTuple):
 def asked_need(view: FitView) -> Interval:
     """Of the level that is asked for, of one GPU or of all."""
     need = view.answer.need
+    if view.level == FILE:
+        weights = [term for term in need.terms if term.part == parts.WEIGHTS]
+        sums = [sum(amounts) * need.gpus for amounts in zip(*((one.low, one.bytes, one.high) for one in weights))]
+        return Interval(*sums) if sums else Interval(0, 0, 0)
     if not view.per_gpu and need.gpus > 1:
         if view.level == ALLOCATED:
             return need.all_gpus
@@ -79,7 +84,7 @@ def headline(view: FitView) -> tuple[str, str]:
     subject = answer.model.architecture.name + _DOING[answer.workload.method]
     each = " on each GPU" if answer.need.gpus > 1 else ""
     needed = f"{span(device.low, device.high)}{each}"
-    where = place_of(answer.target)
+    where = place_of(answer)
     if answer.verdict not in _WORDS or answer.available is None:
         if answer.target.kind == "none":
             why = "and there is no GPU to compare it with"
@@ -94,14 +99,18 @@ def headline(view: FitView) -> tuple[str, str]:
     return _WORDS[answer.verdict], f"{subject} {verb} {where}: {taken}"
 
 
-def place_of(target: Target) -> str:
-    """on RTX 4090, on 8x H100 SXM5, into 24.0 GiB (25.8 GB)."""
-    cards = target.cards
+def place_of(answer: Answer) -> str:
+    """on RTX 4090, on 8x H100 SXM5, into 24.0 GiB (25.8 GB): where it is to run."""
+    cards = answer.target.cards
     if not cards:
-        return "on this machine" if target.kind == "machine" else "anywhere"
-    if target.kind == "memory" and cards[0].free is not None:
+        return "on this machine" if answer.target.kind == "machine" else "anywhere"
+    if answer.target.kind == "memory" and cards[0].free is not None:
         return f"into {both(cards[0].free)}"
-    names = [card.name for card in cards]
+    if answer.need.gpus == 1 and len(cards) > 1:
+        # The one that was compared with.
+        used = next((card for card in cards if card.free == answer.available), cards[0])
+        return f"on {used.name} (one of {len(cards)} GPUs)"
+    names = [card.name for card in cards[: max(answer.need.gpus, 1)]]
     counted = {name: names.count(name) for name in names}
     return "on " + " + ".join(f"{count}x {name}" if count > 1 else name for name, count in counted.items())
 

@@ -10,6 +10,7 @@ from cudadoctor.model.pattern import pattern
 from cudadoctor.model.report import Report
 from cudadoctor.render.chain import CHAIN, driver_version, gpu_names, size
 from cudadoctor.render.view import Pasted, View
+from cudadoctor.rules import judges_requirements
 
 # Only where all of these were judged and passed may anybody say that torch runs on the GPU.
 _RUNS = ("CD301", "CD302", "CD303", "CD304", "CD305", "CD501")
@@ -38,8 +39,8 @@ def ok_sentence(view: View) -> str:
 
 def _has_what_is_asked_for(report: Report) -> bool:
     """Whether a policy asks for something, and all of it was found. (What is ignored was not looked for.)"""
-    asked = [o for o in report.outcomes if o.rule.startswith("CD0") and o.status != SKIP]
-    looked_for = not any(rule.startswith("CD0") for rule in report.ignored)
+    asked = [o for o in report.outcomes if judges_requirements(o.rule) and o.status != SKIP]
+    looked_for = not any(map(judges_requirements, report.ignored))
     return bool(asked) and looked_for and all(outcome.status == PASS for outcome in asked)
 
 

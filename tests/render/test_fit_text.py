@@ -158,6 +158,11 @@ def test_a_model_that_does_not_fit_and_the_cheapest_changes_that_make_it_fit() -
             "nvidia-smi counts",
         ),
         (
+            answer(target=Target("machine", (RTX_4090._replace(name="RTX A6000", free=gib(47)), RTX_4090))),
+            "ok    llama-3.1-8b fits on RTX 4090 (one of 2 GPUs): it takes 16.0 to 16.7 GiB (17.2 to 17.9 GB) as "
+            "nvidia-smi counts, of 23.5 GiB (25.2 GB) free",
+        ),
+        (
             answer(verdict="unknown", available=None),
             "????  llama-3.1-8b needs 16.0 to 16.7 GiB (17.2 to 17.9 GB) as nvidia-smi counts, and how much is free on "
             "RTX 4090 is not known",
