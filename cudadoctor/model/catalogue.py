@@ -376,6 +376,12 @@ CATALOGUE: dict[str, FactSpec] = {
     "oom.others": FactSpec("int", "memory that other processes held, as far as they are named", "bytes"),
     "oom.allowed": FactSpec("int", "memory that torch was told to keep within", "bytes"),
     "oom.private_pools": FactSpec("int", "memory that lay in pools of CUDA graphs", "bytes"),
+    "oom.program": FactSpec(
+        "str", "whose report it is: torch, jax, tensorflow, llama.cpp, cupy, paddle; absent: not told"
+    ),
+    "oom.phase": FactSpec(
+        "str", "what the program was at, by its traceback: loading, attention, loss, backward, optimizer, cache"
+    ),
     # The table of torch.cuda.memory_summary().
     "allocator.device": FactSpec("int", "number of the GPU that the table is about, as torch counts"),
     "allocator.allocated": FactSpec("int", "memory that tensors hold", "bytes"),

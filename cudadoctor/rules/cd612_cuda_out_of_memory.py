@@ -3,7 +3,8 @@
 What it checks
     Whether a program reported that the GPU's memory did not suffice, and what its numbers say of the reason: the work
     needs more than the card has; other processes hold the memory; torch holds memory in pieces that are too small
-    (fragmentation: much reserved, little of it allocated); or a limit was set.
+    (fragmentation: much reserved, little of it allocated); or a limit was set. Of a traceback also what the program was
+    at: loading its weights, attention, the loss, the optimizer's step.
 
 Why it matters
     The four need different cures. "Allocated" is what tensors hold; "reserved" is what torch took from the driver and
@@ -12,7 +13,7 @@ Why it matters
 
 How to fix
     Real need: a smaller batch with gradient accumulation, checkpointing, lower precision or quantised weights, shorter
-    sequences, a smaller model. Other processes: end them. Fragmentation:
+    sequences, a smaller model; cudadoctor fit MODEL shows what each saves. Other processes: end them. Fragmentation:
     PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (on Windows, where there are none, max_split_size_mb:128).
 
 References
@@ -22,7 +23,7 @@ References
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.sizes import show_size
@@ -50,21 +51,27 @@ _DESKTOP = 1 << 30
 _CONTEXT = 3 << 28
 # Free memory below this share of the card serves nobody: the driver hands it out in blocks.
 _LEFT_OVER = 0.03
-# Of the card: what torch holds idle below this share is what every run leaves over. A rule of thumb.
+# Of the card: what torch holds idle below the second share is what every run leaves over; from the first on it is the
+# cause; between them it is told, and no certainty is claimed. Rules of thumb.
 _MUCH = 0.1
+_SOME = 0.03
+# No program means to ask for so many times the card at once: a shape went wrong.
+_NONSENSE = 8
 
 
 class Numbers(NamedTuple):
     """What the report says, in bytes; None where it does not. `idle` is reserved and not allocated; `others` what other
-    processes hold, by name or by what is left over."""
+    processes hold, by name or by what is left over; `pools` lies in pools of CUDA graphs."""
 
     tried: Optional[int]
     total: Optional[int]
     free: Optional[int]
     allocated: Optional[int]
+    reserved: Optional[int]
     idle: Optional[int]
     others: Optional[int]
     allowed: Optional[int]
+    pools: Optional[int]
 
 
 def judge(case: Case) -> Outcome:
@@ -93,50 +100,100 @@ def _numbers(case: Case) -> Numbers:
     if others is None and total is not None and free is not None and reserved is not None and process is None:
         others = max(0, total - free - reserved - _CONTEXT)
     idle = max(0, reserved - allocated) if reserved is not None and allocated is not None else None
-    return Numbers(case.value("oom.tried"), total, free, allocated, idle, others, case.value("oom.allowed"))
+    return Numbers(
+        case.value("oom.tried"),
+        total,
+        free,
+        allocated,
+        reserved,
+        idle,
+        others,
+        case.value("oom.allowed"),
+        case.value("oom.private_pools"),
+    )
 
 
 def _reported(case: Case, told: Numbers) -> Outcome:
     evidence = [_REPORTED] if case.fact(_REPORTED).is_known else []
-    names = ("tried", "total", "free", "allocated", "reserved", "process", "others", "allowed")
-    evidence += [f"oom.{name}" for name in names if case.fact(f"oom.{name}").is_known]
+    names = (
+        "tried",
+        "total",
+        "free",
+        "allocated",
+        "reserved",
+        "process",
+        "others",
+        "allowed",
+        "private_pools",
+        "phase",
+    )
+    evidence += [f"oom.{name}" for name in (*names, "phase") if case.fact(f"oom.{name}").is_known]
+    who = "torch" if case.value("oom.program", "torch") == "torch" else "the program"
     asked = f"asked for {show_size(told.tried)}" if told.tried is not None else "asked for more"
     if told.tried is not None and told.total is not None and told.tried > told.total:
         message = f"the program {asked} at once, and the whole GPU has {show_size(told.total)}"
-        return _failed(case, "real", message, evidence, CERTAIN, (_need_less(),), (_NO_FRAGMENTS,))
+        fixes = (_one_tensor(told.tried > _NONSENSE * told.total), *_matching(case), _need_less())
+        return _failed(case, "real", message, evidence, CERTAIN, fixes, (_NO_FRAGMENTS,), told)
     if _is_fragmented(told):
         message = (
-            f"GPU memory is fragmented: torch {asked} while it holds {show_size(told.idle or 0)} "
-            "that no tensor uses, in pieces that are too small"
+            f"GPU memory is fragmented: {who} {asked} while it holds {show_size(told.idle or 0)} "
+            f"that no tensor uses{_held(told)}, in pieces that are too small"
         )
-        return _failed(case, "fragmentation", message, evidence, LIKELY, (_defragment(case), _need_less()))
+        fixes = (_defragment(case), *_graphs(told), *_matching(case), _need_less())
+        return _failed(case, "fragmentation", message, evidence, LIKELY, fixes, (), told)
     if _is_limited(told):
         message = (
-            f"torch was told to keep within {show_size(told.allowed or 0)} of the GPU's {show_size(told.total or 0)}"
+            f"{who} was told to keep within {show_size(told.allowed or 0)} of the GPU's {show_size(told.total or 0)}"
         )
-        return _failed(case, "limit", message, evidence, CERTAIN, (_lift(), _need_less()))
+        return _failed(case, "limit", message, evidence, CERTAIN, (_lift(), _need_less()), (), told)
     if _others_hold_it(told):
         message = f"other processes hold {show_size(told.others or 0)} of the GPU's {show_size(told.total or 0)}"
-        return _failed(case, "others", message, evidence, LIKELY, (_end_others(case), _need_less()))
+        fixes = (_end_others(case), *_matching(case), _need_less())
+        return _failed(case, "others", message, evidence, LIKELY, fixes, (), told)
     if told.tried is not None and told.free is not None and told.free >= told.tried + (told.idle or 0):
-        message = f"torch {asked} while {show_size(told.free)} of the GPU's memory are free: the driver gave none of it"
+        message = f"{who} {asked} while {show_size(told.free)} of the GPU's memory are free: the driver gave none of it"
         if case.value("system.os") == "windows":
             # Windows sets memory and page file aside for what a program takes of the GPU.
             message += "; on Windows mostly because the page file is full"
-            return _failed(
-                case, "refused", message, evidence, LIKELY, (Remedy("enlarge-page-file", {"effect": _EFFECT}),)
-            )
-        return _failed(case, "refused", message, evidence, POSSIBLE, (_look_further(), _need_less()))
+            fixes = (Remedy("enlarge-page-file", {"effect": _EFFECT}),)
+            return _failed(case, "refused", message, evidence, LIKELY, fixes, (), told)
+        return _failed(case, "refused", message, evidence, POSSIBLE, (_look_further(), _need_less()), (), told)
     if told.total is None and told.tried is None and case.fact(_PINNED).is_known:
         return case.undecided("memory was refused; that of the GPU, or of the machine, is not told", (_PINNED,))
-    if told.allocated is not None and told.total is not None:
+    whole = told.total if told.total is not None else told.allowed
+    if told.allocated is not None and whole is not None:
+        has = "the GPU has" if told.total is not None else "the program may take of the GPU"
         message = (
-            f"the work needs more than the GPU has: {show_size(told.allocated)} of {show_size(told.total)} are in use, "
-            f"and it {asked}"
+            f"the work needs more than {has}: {show_size(told.allocated)} of {show_size(whole)} are in "
+            f"use{_held(told)}, and it {asked}"
         )
-        return _failed(case, "real", message, evidence, CERTAIN, (_need_less(),), (_NO_FRAGMENTS,))
+        if _is_partly_idle(told):
+            message += f"; {show_size(told.idle or 0)} lie idle in pieces, which may have sufficed"
+            fixes = (_defragment(case), *_graphs(told), *_matching(case), _need_less())
+            return _failed(case, "real", message, evidence, LIKELY, fixes, (), told)
+        fixes = (*_graphs(told), *_matching(case), _need_less())
+        vain = (*_in_vain(case), _NO_FRAGMENTS) if told.idle is not None else _in_vain(case)
+        return _failed(case, "real", message, evidence, CERTAIN, fixes, vain, told)
     # Without numbers it may also be the machine's own memory: Windows backs what a program takes of the GPU with it.
-    return _failed(case, "unclear", "the GPU's memory did not suffice", evidence, LIKELY, (_need_less(), _look(case)))
+    message = "the GPU's memory did not suffice"
+    if told.tried is not None:
+        message += f": the program {asked}"
+        if told.allocated is not None:
+            message += f", and had taken {show_size(told.allocated)}"
+    fixes = (*_matching(case), _need_less(), _look(case))
+    return _failed(case, "unclear", message, evidence, LIKELY, fixes, _in_vain(case), told)
+
+
+def _held(told: Numbers) -> str:
+    """What torch has reserved, beside what its tensors hold."""
+    return f" ({show_size(told.reserved)} reserved)" if told.reserved is not None else ""
+
+
+def _is_partly_idle(told: Numbers) -> bool:
+    """Whether what lies idle would have sufficed, and is more than every run leaves over."""
+    if told.tried is None or told.idle is None or told.total is None:
+        return False
+    return told.idle + (told.free or 0) >= told.tried and told.idle >= _SOME * told.total
 
 
 _NO_FRAGMENTS = "expandable_segments: next to nothing is held that no tensor uses"
@@ -193,12 +250,19 @@ def _failed(
     certainty: str,
     fixes: tuple[Remedy, ...],
     not_helping: tuple[str, ...] = (),
+    told: Optional[Numbers] = None,
 ) -> Outcome:
+    data: dict[str, Any] = {"kind": kind}
+    if told is not None:
+        numbers = {"requested": told.tried, "allocated": told.allocated, "reserved": told.reserved, "total": told.total}
+        data.update({name: value for name, value in numbers.items() if value is not None})
+    if case.fact("oom.phase").is_known:
+        data["phase"] = case.value("oom.phase")
     return case.failed(
         message,
         evidence,
         certainty=certainty,
-        data={"kind": kind},
+        data=data,
         fixes=fixes,
         not_helping=(*not_helping, "another driver or torch build: neither makes memory"),
     )
@@ -207,6 +271,99 @@ def _failed(
 # -- cures
 
 _EFFECT = {_REPORTED: None, "oom.tried": None, "allocator.ooms": 0}
+
+
+# What the program was at -> what helps just there: title, text.
+_MATCHING = {
+    "loading": (
+        "Make the weights smaller, or spread them",
+        "The weights alone do not fit: load them in 8 or 4 bits (BitsAndBytesConfig(load_in_4bit=True), an AWQ or GPTQ "
+        'checkpoint), in bfloat16 instead of float32 (dtype="bfloat16"), or over several GPUs (device_map="auto", '
+        "tensor parallelism).",
+    ),
+    "attention": (
+        "Compute attention without the square of the length",
+        'It ran out in the attention: attn_implementation="sdpa" or "flash_attention_2" keep no matrix of all pairs of '
+        "tokens. Then shorter sequences, a smaller batch.",
+    ),
+    "loss": (
+        "Compute the loss in pieces",
+        "It ran out in the loss, where the logits (tokens x vocabulary) lie several times: a fused or chunked loss "
+        "(use_liger_kernel=True in the Trainer, torchtune's chunked output), a smaller batch with gradient "
+        "accumulation.",
+    ),
+    "optimizer": (
+        "Take an optimizer that needs less",
+        'It ran out in the optimizer\'s step, where its states first appear: optim="adamw_8bit" or '
+        '"paged_adamw_8bit"; torch.optim.AdamW(fused=True) makes no copies; LoRA trains few parameters.',
+    ),
+    "backward": (
+        "Keep fewer activations",
+        "It ran out in the backward pass: gradient checkpointing (model.gradient_checkpointing_enable()), a smaller "
+        "batch with gradient accumulation.",
+    ),
+    "cache": (
+        "Keep a smaller KV cache",
+        'It ran out in the KV cache: fewer sequences at once, a shorter context, cache_implementation="quantized", or '
+        "a cache that slides.",
+    ),
+}
+_LLAMA_CPP = (
+    "Have llama.cpp take less of the GPU",
+    "Fewer layers on the GPU (-ngl), a shorter context (-c), a quantised cache (-fa on -ctk q8_0 -ctv q8_0), a smaller "
+    "batch (-ub 256), or a smaller quantisation of the model. In ollama: num_gpu, num_ctx, OLLAMA_KV_CACHE_TYPE=q8_0.",
+)
+_PREALLOCATED = (
+    "Let the framework take more of the GPU, or less at a time",
+    "JAX takes three quarters of the card at its start: XLA_PYTHON_CLIENT_MEM_FRACTION=.95 lets it take more. "
+    "TensorFlow: tf.config.experimental.set_memory_growth. Neither makes memory that the card does not have: a smaller "
+    "batch does, or jax.checkpoint.",
+)
+
+
+def _matching(case: Case) -> tuple[Remedy, ...]:
+    """What helps just where the program ran out, or this program."""
+    program, phase = case.value("oom.program"), case.value("oom.phase")
+    if phase in _MATCHING:
+        return (_by_hand(*_MATCHING[phase], f"need-less-{phase}"),)
+    if program == "llama.cpp":
+        return (_by_hand(*_LLAMA_CPP, "need-less-llama-cpp"),)
+    if program in ("jax", "tensorflow"):
+        return (_by_hand(*_PREALLOCATED, "framework-memory-fraction"),)
+    return ()
+
+
+def _in_vain(case: Case) -> tuple[str, ...]:
+    if case.value("oom.phase") == "loading":
+        return ("a smaller batch or gradient checkpointing: the weights alone do not fit",)
+    return ()
+
+
+def _graphs(told: Numbers) -> tuple[Remedy, ...]:
+    """Where what pools of CUDA graphs hold would have sufficed."""
+    if told.pools is None or told.tried is None or told.pools < told.tried:
+        return ()
+    text = (
+        f"{show_size(told.pools)} lie in pools of CUDA graphs, which keep them: vLLM's --enforce-eager or fewer "
+        'cudagraph_capture_sizes; torch.compile without mode="reduce-overhead".'
+    )
+    return (_by_hand("Capture fewer CUDA graphs", text, "fewer-cuda-graphs"),)
+
+
+def _one_tensor(nonsense: bool) -> Remedy:
+    text = "One tensor is larger than the card. "
+    if nonsense:
+        text += "No program means to ask for so much: an axis, a shape or a length is wrong where the traceback ends."
+    else:
+        text += (
+            "Mostly attention over all pairs of tokens (use SDPA or flash attention), the logits of a long batch, or a "
+            "picture too large: the traceback's last lines show it."
+        )
+    return _by_hand("Look at the tensor that is asked for", text, "one-tensor-too-large")
+
+
+def _by_hand(title: str, text: str, id: str) -> Remedy:
+    return Remedy("manual", {"title": title, "text": text, "kind": "setting", "id": id, "effect": _EFFECT})
 
 
 def _need_less() -> Remedy:

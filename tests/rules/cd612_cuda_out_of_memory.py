@@ -42,6 +42,47 @@ CASES = [
         certainty="certain",
     ),
     fails(
+        "a size that no program means: some shape is wrong",
+        oom(tried=4000, total=23.56, free=16.57, allocated=5.45, reserved=6.62, process=6.97),
+        says="asked for 4000.0 GiB at once",
+        certainty="certain",
+    ),
+    fails(
+        "full, and some of it idle: no certainty that the need is real",
+        oom(tried=0.75, total=47.37, free=0.43, allocated=42.4, reserved=45.64, process=46.92),
+        says=["needs more than the GPU has", "(45.6 GiB reserved)", "3.2 GiB lie idle in pieces"],
+        certainty="likely",
+        fix=["change-variable", "manual"],
+    ),
+    fails(
+        "pools of CUDA graphs hold enough",
+        oom(tried=2, total=79.15, free=1.02, allocated=76.9, reserved=77.1, process=78.12, private_pools=6.5),
+        says="needs more",
+        certainty="certain",
+        fix=["manual", "manual"],
+    ),
+    fails(
+        "the weights alone",
+        oom(tried=0.22, total=23.65, free=0.04, allocated=23.1, reserved=23.2, process=23.6).set(
+            {"oom.phase": "loading"}
+        ),
+        says="needs more",
+        certainty="certain",
+        fix=["manual", "manual"],
+    ),
+    fails(
+        "JAX tells what it may take, and not what the card has",
+        oom(tried=2.5, allowed=14.63, allocated=14.31).set({"oom.program": "jax"}),
+        says="more than the program may take of the GPU: 14.3 GiB of 14.6 GiB",
+        certainty="certain",
+    ),
+    fails(
+        "llama.cpp tells the buffer alone",
+        oom(tried=18).set({"oom.program": "llama.cpp"}),
+        says="the program asked for 18.0 GiB",
+        certainty="likely",
+    ),
+    fails(
         "a third is held idle, in pieces",
         oom(tried=0.37, total=3.95, free=0.34, allocated=1.72, reserved=2.46),
         says=["fragmented", "asked for"],

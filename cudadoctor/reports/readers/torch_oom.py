@@ -6,6 +6,18 @@ CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 31
     Process 4242 has 8.00 GiB memory in use. Including non-PyTorch memory, this process has 22.10 GiB memory in use.
     24.00 GiB allowed; Of the allocated memory 20.90 GiB is allocated by PyTorch, with 512.00 MiB allocated in private
     pools (e.g., CUDA Graphs), and 311.20 MiB is reserved by PyTorch but unallocated.
+
+And with the allocator cudaMallocAsync:
+
+torch.cuda.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)
+Currently allocated     : 10.95 GiB
+Requested               : 512.00 MiB
+Device limit            : 11.99 GiB
+Free (according to CUDA): 0 bytes
+PyTorch limit (set by user-supplied memory fraction)
+                        : 17179869184.00 GiB
+
+The traceback above it tells what the program was at: its deepest line that says so.
 """
 
 from __future__ import annotations
@@ -18,7 +30,7 @@ from cudadoctor.parse.sizes import size_or_none
 from cudadoctor.reports.blocks import LOG, Block, Claim
 from cudadoctor.reports.text import Text
 
-TRIGGERS = ("tried to allocate", "has a total capa")
+TRIGGERS = ("tried to allocate", "has a total capa", "would exceed allowed memory")
 
 _SIZE = r"(\d[\d.]{0,12} ?(?:[KMGT]i?B|bytes))"
 _NUMBERS = (
@@ -35,7 +47,28 @@ _NUMBERS = (
     ("oom.allowed", re.compile(rf"{_SIZE} allowed")),
     ("oom.private_pools", re.compile(rf"{_SIZE} allocated in private pools")),
 )
-_DEVICE = re.compile(r"\bGPU (\d{1,3})(?:;| has a total)")
+_ASYNC = "would exceed allowed memory"
+# Of cudaMallocAsync. Where no fraction was set, the limit is more than any machine has, and is none.
+_ASYNC_NUMBERS = (
+    ("oom.allocated", re.compile(rf"Currently allocated\s*: {_SIZE}")),
+    ("oom.tried", re.compile(rf"Requested\s*: {_SIZE}")),
+    ("oom.total", re.compile(rf"Device limit\s*: {_SIZE}")),
+    ("oom.free", re.compile(rf"Free \(according to CUDA\)\s*: {_SIZE}")),
+    ("oom.allowed", re.compile(rf"user-supplied memory fraction\)\s*: {_SIZE}")),
+)
+_DEVICE = re.compile(r"\bGPU (\d{1,3})(?:;| has a total)|Allocation on device (\d{1,3}) would")
+# What a line of a traceback (a file, or the code in it) says of what the program was at.
+_PHASES = re.compile(
+    r"(?P<attention>attn_weights|attention_scores|attention_probs|eager_attention|scaled_dot_product|_attn\()"
+    r"|(?P<loss>cross_entropy|log_softmax|nll_loss|[Ll]oss_function|CausalLMLoss|logits\.float\(|shift_logits)"
+    r"|(?P<cache>cache_utils\.py|key_cache|DynamicCache|kv_cache)"
+    r"|(?P<optimizer>torch[/\\]optim[/\\]|optimizer\.step\(|bitsandbytes[/\\]optim|_foreach_|exp_avg)"
+    r"|(?P<loading>from_pretrained\(|load_state_dict|load_model\(|model\.(?:to|cuda)\(|create_weights"
+    r"|set_module_tensor_to_device|load_checkpoint)"
+    r"|(?P<backward>\.backward\(|_engine_run_backward|torch[/\\]autograd[/\\])"
+)
+_WIDTH = 400
+_TRACEBACK = 120
 _OTHERS = re.compile(rf"\bProcess \d{{1,10}} has {_SIZE} memory in use")
 _LINES = 6
 # One report has a good deal less than this many letters.
@@ -49,6 +82,14 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
     for hit in hits[-_MOST:]:
         line = text[hit]
         start = line.find("Tried to allocate")
+        if _ASYNC in line and hit > end:
+            last = min(hit + _LINES + 1, len(text) - 1)
+            said = " ".join(below.strip() for _, below in text.lines(hit, last))[:_LONGEST]
+            claims = [*_numbers_of(said, _ASYNC_NUMBERS, hit), *_about(text, said, hit)]
+            if claims:
+                end = last
+                yield Block("torch's report of full memory", hit, last, tuple(claims), LOG)
+            continue
         if hit <= end or (start < 0 and "has a total capa" not in line):
             continue
         parts, last = [line[max(0, start) :]], hit
@@ -58,7 +99,10 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
             parts.append(below.strip())
             last = index
         end = last
-        claims = list(_claims(" ".join(parts)[:_LONGEST], hit))
+        said = " ".join(parts)[:_LONGEST]
+        claims = list(_claims(said, hit))
+        if claims:
+            claims += _about(text, said, hit)
         if len(claims) > 1:
             yield Block("torch's report of full memory", hit, last, tuple(claims), LOG)
 
@@ -87,8 +131,36 @@ def _claims(said: str, line: int) -> Iterator[Claim]:
     itself = sum(others) + found.get("oom.allocated", 0) > found.get("oom.total", 1 << 62)
     if others and not itself:
         found["oom.others"] = sum(others)
-    device = _DEVICE.search(said)
-    if device:
-        found["oom.device"] = int(device.group(1))
     for fact, value in found.items():
         yield Claim(fact, value, line)
+
+
+def _numbers_of(said: str, patterns: Sequence[tuple[str, re.Pattern[str]]], line: int) -> Iterator[Claim]:
+    for fact, pattern in patterns:
+        match = pattern.search(said)
+        size = size_or_none(match.group(1)) if match else None
+        if size is not None:
+            yield Claim(fact, size, line)
+
+
+def _about(text: Text, said: str, line: int) -> Iterator[Claim]:
+    """Whose report it is, of which GPU, and what the program was at."""
+    yield Claim("oom.program", "torch", line)
+    device = _DEVICE.search(said)
+    if device:
+        yield Claim("oom.device", int(device.group(1) or device.group(2)), line)
+    phase = _phase(text, line)
+    if phase:
+        yield Claim("oom.phase", phase, line)
+
+
+def _phase(text: Text, line: int) -> str:
+    """By the deepest line of the traceback above `line` that tells; empty where there is none, or it tells nothing."""
+    for index in range(line - 1, max(-1, line - _TRACEBACK), -1):
+        above = text[index][:_WIDTH]
+        if "Traceback (most recent" in above or "Tried to allocate" in above:
+            break
+        told = _PHASES.search(above)
+        if told:
+            return str(told.lastgroup)
+    return ""
