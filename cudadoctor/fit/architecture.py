@@ -153,6 +153,8 @@ class Stored(NamedTuple):
     scheme: str
     """A name of compat/quantisations.toml, or "mixed"."""
     files: int = 1
+    tensors: tuple[int, ...] = ()
+    """Bytes of each of the architecture's tensors, in their order; empty: only the total is known."""
 
 
 class Model(NamedTuple):

@@ -70,11 +70,13 @@ def weight_bytes(matrix: Matrix, model: Model) -> int:
 def tensor_bytes(matrix: Matrix, model: Model) -> tuple[tuple[Tensor, int], ...]:
     """Bytes of each of the architecture's tensors (of all copies of it together), in their order; a head of its own
     that some files have although the model has none comes last. Of a model out of files they add up to those."""
-    row = _row(matrix, model.weights)
-    sizes = _bytes_of_tensors(matrix, model.architecture, row)
-    if model.stored is None:
+    stored = model.stored
+    if stored is not None and stored.tensors:
+        return tuple(zip(model.architecture.tensors, stored.tensors))
+    sizes = _bytes_of_tensors(matrix, model.architecture, _row(matrix, model.weights))
+    if stored is None:
         return sizes
-    return _scaled_to(sizes, model.stored.total)
+    return _scaled_to(sizes, stored.total)
 
 
 def head_of_its_own(matrix: Matrix, model: Model) -> bool:

@@ -42,6 +42,8 @@ class StorageScheme(NamedTuple):
     own_head: bool
     block_type: Optional[str]
     importance: bool
+    file_type: Optional[int]
+    """general.file_type of a GGUF file."""
     source: str
     checked: str
 
@@ -53,6 +55,13 @@ class TypeRule(NamedTuple):
     tensors: frozenset[str]
     where: tuple[str, ...]
     type: str
+
+
+class WindowPattern(NamedTuple):
+    """Each `every`th layer sees everything, the others a window; `tokens` of it where the file does not say, else 0."""
+
+    every: int
+    tokens: int
 
 
 class QuantisationQuestions(Sections):
@@ -69,6 +78,13 @@ class QuantisationQuestions(Sections):
     def type_rules(self) -> tuple[TypeRule, ...]:
         """What mixtures choose for single tensors: the first that fits holds."""
         return self.once("type_rules", self._make_rules)
+
+    def window_pattern(self, architecture: str) -> Optional[WindowPattern]:
+        """What llama.cpp does with the layers of a GGUF file that has no pattern itself; None: no windows."""
+        for row in self.raw("quantisations")["window"]:
+            if row["architecture"] == architecture:
+                return WindowPattern(row["every"], row.get("tokens", 0))
+        return None
 
     def _make_types(self) -> dict[str, BlockType]:
         rows = self.raw("quantisations")["type"]
@@ -102,6 +118,7 @@ class QuantisationQuestions(Sections):
                     row.get("own_head", False),
                     row.get("type"),
                     row.get("importance", False),
+                    row.get("file_type"),
                     *origin(data, row),
                 )
         return found
