@@ -13,9 +13,9 @@ from cudadoctor.cli._program import homely, program
 from cudadoctor.cli._words import InputError
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Answer
 from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.complete import completed
 from cudadoctor.fit.spec import Question, read_row
 from cudadoctor.fit.target import Target
-from cudadoctor.fit.workload import FULL, INFER, LORA, QLORA, WEIGHTS
 from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.model import Facts, ParseError
 from cudadoctor.model.record import NamedTuple
@@ -269,33 +269,6 @@ class Asked:
                 # Tables of measurements name cards in many ways; what is needed can be told without.
                 return Target("none", notes=(f"the GPU is not known, so nothing is compared: {error}",))
         return repeated(self.target, number)
-
-
-def completed(matrix: Matrix, question: Question) -> Question:
-    """With what follows from the model: who runs GGUF files, what QLoRA quantises to, how long a sequence can be."""
-    from cudadoctor.fit.quantisation import scheme
-
-    model, workload = question.model, question.workload
-    kind = scheme(matrix, model.weights).kind if model.stored is None or model.weights else ""
-    is_gguf = kind == "mixture" or (model.stored is not None and model.stored.path.lower().endswith(".gguf"))
-    if workload.trains and is_gguf:
-        raise ParseError(
-            f"{model.weights} is a type of GGUF files, which are for inference: train the original weights"
-        )
-    if workload.method in (FULL, LORA) and kind != "plain":
-        if workload.method == FULL:
-            raise ParseError(f"weights in {model.weights} cannot be trained in full: that is what qlora is for")
-        workload = workload._replace(method=QLORA)
-    if workload.method == QLORA and kind == "plain":
-        model = model._replace(weights=scheme(matrix, "nf4").name, stored=None)
-    if workload.method in (INFER, WEIGHTS) and is_gguf and "framework" not in workload.stated:
-        workload = workload._replace(engine="llama.cpp")
-    if workload.method == INFER:
-        workload = workload._replace(kv=scheme(matrix, workload.kv).name)
-    limit = model.architecture.max_context
-    if limit and workload.context > limit and not {"seq", "prompt", "gen"} & workload.stated:
-        workload = workload._replace(context=limit)
-    return question._replace(model=model, workload=workload)
 
 
 def model_named(matrix: Matrix, text: str) -> Model:
