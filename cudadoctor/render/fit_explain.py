@@ -36,7 +36,7 @@ def lines(view: FitView) -> Iterator[str]:
 
 def _term(term: Term, style: Style) -> Iterator[str]:
     name = PART_NAMES[term.part]
-    title = name if term.name.lower() == name.lower() else f"{name}: {term.name}"
+    title = term.name if term.name.lower().startswith(name.lower()) else f"{name}: {term.name}"
     yield from hanging("", f"{title[:1].upper()}{title[1:]}, {both(term.bytes)}", style.width)
     rows = [("formula", term.formula), ("numbers", f"{term.numbers} = {term.bytes:,} bytes"), ("source", term.source)]
     if (term.low, term.high) != (term.bytes, term.bytes):

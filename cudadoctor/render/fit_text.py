@@ -105,7 +105,8 @@ def _rows(view: FitView) -> Iterator[str]:
     if speed.load_seconds is not None:
         found.append(("loading", f"{seconds(*speed.load_seconds)}: {speed.load_formula}"))
     if answer.need.host.expected:
-        found.append(("RAM", f"{span(answer.need.host.low, answer.need.host.high)} for loading and what is offloaded"))
+        purpose = "to load it" if workload.offload == "none" else "for loading and what is offloaded"
+        found.append(("RAM", f"{span(answer.need.host.low, answer.need.host.high)} {purpose}"))
     if answer.need.peak:
         found.append(("peak", answer.need.peak))
     for name, text in found:
