@@ -41,6 +41,7 @@ SECTIONS = (
     "quantisations",
     "cards",
     "changes",
+    "engines",
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .cards import CardQuestions
 from .changes import ChangeQuestions
+from .engines import EngineQuestions
 from .installers import InstallerQuestions
 from .measures import MeasureQuestions
 from .memory import MemoryQuestions
@@ -22,6 +23,7 @@ from .xids import XidQuestions
 class Matrix(
     CardQuestions,
     ChangeQuestions,
+    EngineQuestions,
     InstallerQuestions,
     MeasureQuestions,
     MemoryQuestions,

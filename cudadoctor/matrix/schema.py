@@ -44,6 +44,10 @@ def _number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
 
 
+def _at_least_nought(value: Any) -> bool:
+    return value == 0 or _number(value)
+
+
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
@@ -513,6 +517,25 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             families=_c(_list_of(_text), "families of models"),
         ),
     },
+    "engines": {
+        "number": _table(
+            engine=_r(_lower, "an engine"),
+            name=_r(_lower, "a name"),
+            value=_r(_at_least_nought, "a number"),
+            low=_c(_at_least_nought, "a number"),
+            high=_c(_at_least_nought, "a number"),
+        ),
+        "since": _table(engine=_r(_lower, "an engine"), name=_r(_lower, "a name"), version=_r(_version, "a version")),
+        "load": _table(
+            engine=_r(_lower, "an engine"), scheme=_r(_lower, "a scheme"), drops=_r(_one_of("head"), "head")
+        ),
+        "eager": _table(family=_r(lambda value: _text(value) and value == value.lower(), "a model type")),
+        "disk": _table(
+            kind=_r(_one_of("nvme", "ssd", "hdd", "network", "memory", "virtual"), "a kind of disk"),
+            low_gbs=_r(_number, "GB/s"),
+            high_gbs=_r(_number, "GB/s"),
+        ),
+    },
     "memory": {
         "optimizer": _table(
             name=_r(_lower, "a name"),
@@ -536,7 +559,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
                 for name in (
                     *("autocast", "upcasts_kbit", "unties", "quantises_head", "keeps_inputs", "packs"),
                     *("splits_adapters", "fused_optimizer", "fused_kernels", "wide_norm_weight", "keeps_gradients"),
-                    "sequence_parallel",
+                    *("sequence_parallel", "holds_outputs", "kbit_deepspeed", "splits_root"),
                 )
             },
         ),
@@ -550,7 +573,10 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             name=_r(_lower, "a name"),
             forward=_r(_number, "bytes"),
             backward=_r(_number, "bytes"),
-            wide_backward=_c(_number, "bytes"),
+            blocks=_r(_number, "bytes"),
+            held=_c(_number, "bytes"),
+            autocast=_c(_number, "bytes"),
+            autocast_blocks=_c(_number, "bytes"),
             chunk=_c(_whole, "tokens"),
             chunk_bytes=_c(_number, "bytes"),
             head_gradients=_c(_whole, "copies"),
