@@ -54,6 +54,9 @@ _OF_TRAINING = (
 _OF_INFERENCE = ("prompt", "kv", "engine")
 _SHARED_BY = ("zero", "fsdp", "tp", "pp")
 
+# What the type of the weights is called in a row.
+_WEIGHTS_KEYS = ("quant", "weights", "dtype", "quantization", "quantisation")
+
 # How the name of a file of a model ends.
 _ENDINGS = (".json", ".safetensors", ".gguf", ".bin", ".pt", ".pth")
 
@@ -233,7 +236,7 @@ class Asked:
     def view(self, row: Callable[[], Any]) -> FitView:
         """The answer to one question, or InputError."""
         try:
-            question = completed(self.matrix, read_row(self.matrix, row(), self.model_of))
+            question = completed(self.matrix, self._read(row()))
             target = self._target_for(question)
             from cudadoctor.fit.verdict import answer
 
@@ -255,8 +258,19 @@ class Asked:
 
         return self.matrix.age_days(date.today().isoformat())
 
-    def model_of(self, text: str) -> Model:
-        return model_named(self.matrix, text)
+    def _read(self, row: Any) -> Question:
+        """The question of a row. A quantisation that it asks for holds for a file, too: it is loaded so."""
+        found: list[Model] = []
+
+        def find(text: str) -> Model:
+            found.append(model_named(self.matrix, text))
+            return found[0]._replace(stored=None) if said else found[0]
+
+        said = isinstance(row, Mapping) and any(row.get(key) is not None for key in _WEIGHTS_KEYS)
+        question = read_row(self.matrix, row, find)
+        if found and found[0].stored is not None and question.model.weights == found[0].weights:
+            return question._replace(model=found[0])
+        return question
 
     def _target_for(self, question: Question) -> Target:
         """Of the question's own GPU where it names one."""
