@@ -321,3 +321,21 @@ def _machine(case: Case) -> Machine:
 def _least(*amounts: Optional[int]) -> Optional[int]:
     known = [amount for amount in amounts if amount is not None]
     return min(known) if known else None
+
+
+# -- what of a target a workload gets ----------------------------------------------------------------------------------
+
+
+def used_cards(target: Target, number: int) -> tuple[Card, ...]:
+    """The cards that `number` processes would be given: those with most free memory. Fewer where there are fewer."""
+    order = sorted(target.cards, key=lambda card: -1 if card.free is None else card.free, reverse=True)
+    return tuple(order[: max(1, number)])
+
+
+def available(target: Target, number: int) -> Optional[int]:
+    """Bytes that the fullest of these cards has free: each of `number` GPUs needs as much. None: not known. More GPUs
+    than there are count as more of the same."""
+    cards = used_cards(target, number)
+    if not cards or cards[-1].free is None:
+        return None
+    return cards[-1].free

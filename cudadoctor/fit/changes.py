@@ -1,0 +1,634 @@
+"""What a person can change so that a model fits, and the first combination, cheapest first, that does.
+
+A change makes one setting into another: what it saves is what the estimator says of both. What it costs, how it is
+written and what it needs stand in compat/changes.toml; here stands what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable, Optional
+
+from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Change, Combination
+from cudadoctor.fit.architecture import DECODER, ENCODER_DECODER, LINEAR, Model
+from cudadoctor.fit.limits import has_context, most, with_batch, with_context
+from cudadoctor.fit.need import CACHED, CONTEXT, WEIGHTS
+from cudadoctor.fit.sums import Setting, Sums
+from cudadoctor.fit.workload import FULL, INFER, LORA, QLORA, Sharding, Workload
+from cudadoctor.matrix.changes import ChangeRow
+from cudadoctor.model.record import NamedTuple
+
+# A change makes settings, the mildest first; none where it does not apply.
+Variants = Callable[[Sums, Setting], Sequence[Setting]]
+
+_COSTS = {"none": 0, "a little": 1, "some": 2, "much": 3}
+_GIB = 1 << 30
+_ADAMW = ("adamw", "adamw_fp32", "adamw_bf16")
+_SIXTEEN_BITS = ("bf16", "fp16")
+_SHARDED = ("zero3", "fsdp", "tp", "pp")
+_SMALL_RANK = 8
+_ROUND = 256
+_SHORTEST = 256
+_CHUNKS = (2048, 1024, 512, 256, 128)
+# Frameworks that are written as transformers is.
+_LIKE_TRANSFORMERS = "transformers"
+
+
+# -- what each change does ---------------------------------------------------------------------------------------------
+
+
+def _workload(setting: Setting, **changes: Any) -> list[Setting]:
+    return [setting._replace(workload=setting.workload._replace(**changes))]
+
+
+def _weights(setting: Setting, scheme: str) -> list[Setting]:
+    """The model in another type; what its file holds is then no longer it."""
+    if setting.model.weights == scheme and setting.model.stored is None:
+        return []
+    return [setting._replace(model=setting.model._replace(weights=scheme, stored=None))]
+
+
+def _expandable_segments(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return () if setting.workload.expandable_segments else _workload(setting, expandable_segments=True)
+
+
+def _packing(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    return _workload(setting, variable_length=False) if workload.trains and workload.variable_length else ()
+
+
+def _fused_loss(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    if not setting.workload.trains or setting.workload.loss in ("fused", "chunked") or not _speaks(setting.model):
+        return ()
+    return _workload(setting, loss="fused")
+
+
+def _chunked_loss(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    if not setting.workload.trains or setting.workload.loss in ("fused", "chunked") or not _speaks(setting.model):
+        return ()
+    return _workload(setting, loss="chunked")
+
+
+def _speaks(model: Model) -> bool:
+    """Whether a model has logits of every token."""
+    return model.architecture.kind in (DECODER, ENCODER_DECODER) and model.architecture.vocabulary > 0
+
+
+def _sdpa(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _workload(setting, attention="sdpa") if setting.workload.attention == "eager" else ()
+
+
+def _flash_attention(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if workload.attention == "flash" or (workload.trains and workload.precision == "fp32"):
+        return ()
+    return _workload(setting, attention="flash")
+
+
+def _fused_optimizer(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if not workload.trains or workload.fused_optimizer or workload.optimizer not in _ADAMW:
+        return ()
+    return _workload(setting, fused_optimizer=True) if workload.offload == "none" else ()
+
+
+def _optimizer_in_backward(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if workload.method != FULL or workload.optimizer_in_backward or workload.accumulation:
+        return ()
+    return _workload(setting, optimizer_in_backward=True)
+
+
+def _smaller_batch(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if not workload.trains or workload.optimizer_in_backward:
+        return ()
+    return [
+        with_batch(setting._replace(workload=workload._replace(accumulation=True)), batch)
+        for batch in _halves(workload.batch)
+    ]
+
+
+def _fewer_sequences(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    if setting.workload.method != INFER:
+        return ()
+    return [with_batch(setting, batch) for batch in _halves(setting.workload.batch)]
+
+
+def _halves(number: int) -> list[int]:
+    found = []
+    while number > 1:
+        number //= 2
+        found.append(number)
+    return found
+
+
+def _smaller_prefill(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if workload.method != INFER or setting.model.architecture.kind != DECODER:
+        return ()
+    now = workload.prefill_chunk or workload.prompt or workload.context
+    return [setting._replace(workload=workload._replace(prefill_chunk=chunk)) for chunk in _CHUNKS if chunk < now]
+
+
+def _checkpointing(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    wanted = workload.trains and workload.checkpointing in ("none", "selective")
+    return _workload(setting, checkpointing="full") if wanted else ()
+
+
+def _offload_activations(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    wanted = workload.trains and workload.checkpointing == "full"
+    return _workload(setting, checkpointing="full_offload") if wanted else ()
+
+
+def _optimizer_8bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _other_optimizer(setting, "adamw_8bit", _ADAMW)
+
+
+def _optimizer_paged(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _other_optimizer(setting, "paged_adamw_8bit", (*_ADAMW, "adamw_8bit"))
+
+
+def _other_optimizer(setting: Setting, name: str, instead_of: Sequence[str]) -> Sequence[Setting]:
+    workload = setting.workload
+    if not workload.trains or workload.optimizer not in instead_of or workload.offload != "none":
+        return ()
+    return _workload(setting, optimizer=name, fused_optimizer=False)
+
+
+def _adapters_16bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if workload.method not in (LORA, QLORA) or workload.lora.width <= 2:
+        return ()
+    return _workload(setting, lora=workload.lora._replace(width=2))
+
+
+def _lora(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _workload(setting, method=LORA, **_frozen(sums, setting)) if setting.workload.method == FULL else ()
+
+
+def _qlora(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if workload.method not in (FULL, LORA) or setting.model.weights not in (*_SIXTEEN_BITS, "fp32"):
+        return ()
+    frozen = _frozen(sums, setting) if workload.method == FULL else {}
+    return [
+        quantised._replace(workload=workload._replace(method=QLORA, **frozen))
+        for quantised in _weights(setting, "nf4-dq")
+    ]
+
+
+def _frozen(sums: Sums, setting: Setting) -> dict[str, Any]:
+    """Whoever trains adapters loads the rest in 16 bits, and steps with an optimizer for the adapters alone."""
+    changes: dict[str, Any] = {"optimizer_in_backward": False, "master_bytes": None}
+    if setting.workload.precision in ("mixed", "fp32") and _serves(sums, setting, "bf16"):
+        changes["precision"] = "bf16"
+    return changes
+
+
+def _lora_rank(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if workload.method not in (LORA, QLORA) or workload.lora.rank <= _SMALL_RANK:
+        return ()
+    return _workload(setting, lora=workload.lora._replace(rank=_SMALL_RANK))
+
+
+def _pure_bf16(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    wanted = workload.method == FULL and workload.precision in ("mixed", "fp32", "fp16")
+    if not wanted or not _serves(sums, setting, "bf16"):
+        return ()
+    return _workload(setting, precision="bf16", master_bytes=None, stated=workload.stated | {"precision"})
+
+
+def _shorter(sums: Sums, setting: Setting) -> list[Setting]:
+    """The longest context that fits, if it is worth having; else nothing, or in vain half of it."""
+    now = setting.workload.context
+    if not has_context(setting) or now <= _SHORTEST:
+        return []
+    found = most(lambda context: sums.fits(with_context(setting, context)), now // 2, now - 1)
+    if found is None:
+        return [with_context(setting, max(_SHORTEST, now // 2))]
+    rounded = found // _ROUND * _ROUND
+    return [with_context(setting, rounded)] if rounded >= _SHORTEST else []
+
+
+def _shorter_context(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _shorter(sums, setting) if setting.workload.method == INFER else ()
+
+
+def _shorter_sequences(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _shorter(sums, setting) if setting.workload.trains else ()
+
+
+def _shard(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    """All weights, gradients and states over the GPUs that are there (training)."""
+    workload = setting.workload
+    number = max(len(sums.target.cards), workload.sharding.degree)
+    if not workload.trains or workload.sharding.kind in _SHARDED or number < 2:
+        return ()
+    return _workload(setting, sharding=Sharding("fsdp", number))
+
+
+def _all_gpus(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    """Inference over the GPUs that are there, as few of them as do."""
+    workload = setting.workload
+    if workload.method != INFER or workload.sharding.degree > 1:
+        return ()
+    return [
+        setting._replace(workload=workload._replace(sharding=sharding))
+        for sharding in spreads(setting, len(sums.target.cards))
+    ]
+
+
+def spreads(setting: Setting, at_most: int) -> list[Sharding]:
+    """Ways of spreading inference over 2 to `at_most` GPUs, the fewest first: vLLM cuts each matrix (by a number that
+    its heads can be divided by), transformers and llama.cpp share out the layers."""
+    if setting.workload.engine != "vllm":
+        layers = setting.model.architecture.layer_count
+        return [Sharding("pp", number) for number in range(2, min(at_most, layers) + 1)]
+    heads = {run.attention.heads for run in setting.model.architecture.layers if run.attention is not None}
+    numbers = [number for number in (2, 4, 8, 16) if number <= at_most]
+    return [Sharding("tp", number) for number in numbers if all(count % number == 0 for count in heads if count)]
+
+
+def _offload_optimizer(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    return _workload(setting, offload="optimizer") if workload.method == FULL and workload.offload == "none" else ()
+
+
+def _offload_all(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    wanted = workload.trains and workload.method != QLORA and workload.offload in ("none", "optimizer")
+    return _workload(setting, offload="all") if wanted else ()
+
+
+def _offload_layers(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    workload = setting.workload
+    if workload.method != INFER or workload.offload != "none":
+        return ()
+    return _workload(setting, offload="layers")
+
+
+def _kv_8bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _other_kv(setting, "fp8" if setting.workload.engine == "vllm" else "q8_0", _SIXTEEN_BITS)
+
+
+def _kv_4bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _other_kv(setting, "q4_0", (*_SIXTEEN_BITS, "q8_0"))
+
+
+def _other_kv(setting: Setting, name: str, instead_of: Sequence[str]) -> Sequence[Setting]:
+    workload = setting.workload
+    if workload.method != INFER or workload.kv.lower() not in instead_of or not _caches(setting.model):
+        return ()
+    if workload.engine == "llama.cpp":  # a quantised V cache needs it
+        return _workload(setting, kv=name, attention="flash")
+    return _workload(setting, kv=name)
+
+
+def _caches(model: Model) -> bool:
+    runs = model.architecture.layers
+    return any(run.attention is not None and run.attention.kind != LINEAR for run in runs)
+
+
+def _quantised(scheme: str, only_16bit: bool = False) -> Variants:
+    """Weights in fewer bits, of inference. A file that is quantised already can be made anew from the 16-bit weights;
+    what quantises while it loads needs these."""
+
+    def variants(sums: Sums, setting: Setting) -> Sequence[Setting]:
+        model = setting.model
+        if setting.workload.method != INFER:
+            return ()
+        plain = model.weights in (*_SIXTEEN_BITS, "fp32") and (model.stored is None or model.stored.scheme in _PLAIN)
+        return _weights(setting, scheme) if plain or not only_16bit else ()
+
+    return variants
+
+
+_PLAIN = ("bf16", "fp16", "fp32", "BF16", "F16", "F32")
+
+
+def _weights_4bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    return _quantised("awq" if setting.workload.engine == "vllm" else "nf4-dq", only_16bit=True)(sums, setting)
+
+
+CHANGES: dict[str, Variants] = {
+    "expandable-segments": _expandable_segments,
+    "packing": _packing,
+    "fused-loss": _fused_loss,
+    "chunked-loss": _chunked_loss,
+    "sdpa": _sdpa,
+    "flash-attention": _flash_attention,
+    "fused-optimizer": _fused_optimizer,
+    "optimizer-in-backward": _optimizer_in_backward,
+    "all-gpus": _all_gpus,
+    "smaller-prefill": _smaller_prefill,
+    "smaller-batch": _smaller_batch,
+    "shard": _shard,
+    "fewer-sequences": _fewer_sequences,
+    "checkpointing": _checkpointing,
+    "offload-activations": _offload_activations,
+    "weights-q8": _quantised("q8_0"),
+    "kv-8bit": _kv_8bit,
+    "weights-fp8": _quantised("fp8", only_16bit=True),
+    "weights-int8": _quantised("int8", only_16bit=True),
+    "weights-q6": _quantised("q6_k"),
+    "weights-q5": _quantised("q5_k_m"),
+    "optimizer-8bit": _optimizer_8bit,
+    "optimizer-paged": _optimizer_paged,
+    "adapters-16bit": _adapters_16bit,
+    "weights-4bit": _weights_4bit,
+    "weights-q4": _quantised("q4_k_m"),
+    "kv-4bit": _kv_4bit,
+    "lora": _lora,
+    "lora-rank": _lora_rank,
+    "pure-bf16": _pure_bf16,
+    "shorter-context": _shorter_context,
+    "shorter-sequences": _shorter_sequences,
+    "qlora": _qlora,
+    "weights-q3": _quantised("q3_k_m"),
+    "weights-q2": _quantised("q2_k"),
+    "offload-optimizer": _offload_optimizer,
+    "offload-all": _offload_all,
+    "offload-layers": _offload_layers,
+}
+
+# Of a group one is enough: the mildest first. What fits with a strong one is tried with the milder ones, too.
+_GROUPS = (
+    ("weights-q8", "weights-q6", "weights-q5", "weights-q4", "weights-q3", "weights-q2"),
+    ("weights-fp8", "weights-int8", "weights-4bit"),
+    ("kv-8bit", "kv-4bit"),
+    ("optimizer-8bit", "optimizer-paged", "offload-optimizer", "offload-all"),
+    ("sdpa", "flash-attention"),
+    ("lora", "qlora"),
+)
+# What takes from the work itself is left until everything else was tried without it.
+_RELUCTANT = ("shorter-context", "shorter-sequences")
+
+
+# -- which of them apply -----------------------------------------------------------------------------------------------
+
+
+def framework_of(sums: Sums, workload: Workload) -> str:
+    """In whose words changes are written: the engine's, the training framework's, else those of transformers."""
+    if not workload.trains:
+        return workload.engine
+    name = workload.framework.lower()
+    known = sums.matrix.frameworks_of_changes()
+    return next((framework for framework in known if name.startswith(framework)), _LIKE_TRANSFORMERS)
+
+
+def _serves(sums: Sums, setting: Setting, feature: str) -> bool:
+    family = setting.model.architecture.family
+    return sums.matrix.serves(feature, sums.capability(setting), sums.target.system, family)
+
+
+def variants_of(sums: Sums, setting: Setting, change: str) -> Sequence[Setting]:
+    """What the change makes of a setting, the mildest first; empty where it does not apply to this framework, GPU,
+    system or model, or saves nothing."""
+    framework = framework_of(sums, setting.workload)
+    if sums.matrix.change_lines(change, framework) is None or not _serves(sums, setting, change):
+        return ()
+    if not _serves(sums, setting, f"{change}-{framework}"):
+        return ()
+    before = sums.need(setting)
+    if before is None:
+        return ()
+    found = []
+    for variant in CHANGES[change](sums, setting):
+        after = sums.need(variant)
+        if after is not None and after.device.expected < before.device.expected and _has_ram(sums, setting, variant):
+            found.append(variant)
+    return found
+
+
+def _has_ram(sums: Sums, before: Setting, after: Setting) -> bool:
+    """Whether the machine has the memory into which a change moves things, as far as that is known."""
+    there = sums.target.machine.memory_available
+    was, is_now = sums.need(before), sums.need(after)
+    if there is None or was is None or is_now is None or is_now.host.expected <= was.host.expected:
+        return True
+    return is_now.host.expected <= there
+
+
+# -- each alone --------------------------------------------------------------------------------------------------------
+
+
+class _Alone(NamedTuple):
+    change: str
+    setting: Setting
+    saves: int
+
+
+def each_alone(sums: Sums, setting: Setting) -> tuple[Change, ...]:
+    """Every change that lowers the need by itself, cheapest first: by what it costs in quality, then in speed, then by
+    how much it saves; what costs much of either comes last."""
+    return tuple(_change(sums, setting, found) for found in _ordered(sums, setting))
+
+
+def _ordered(sums: Sums, setting: Setting) -> list[_Alone]:
+    found = []
+    before = sums.need(setting)
+    if before is None:
+        return []
+    for change in CHANGES:
+        variants = variants_of(sums, setting, change)
+        if variants:
+            chosen = next((variant for variant in variants if sums.fits(variant)), variants[-1])
+            after = sums.need(chosen)
+            if after is not None:
+                found.append(_Alone(change, chosen, before.device.expected - after.device.expected))
+    rows = sums.matrix.changes()
+    return sorted(found, key=lambda one: (*cost(rows[one.change]), -one.saves))
+
+
+def cost(row: ChangeRow) -> tuple[bool, int, int]:
+    """What orders changes: last resorts last, then quality, then speed."""
+    quality, speed = _COSTS[row.quality], _COSTS[row.speed]
+    return max(quality, speed) == _COSTS["much"], quality, speed
+
+
+def _change(sums: Sums, before: Setting, found: _Alone) -> Change:
+    """The change as it is shown."""
+    row = sums.matrix.changes()[found.change]
+    written = sums.matrix.change_lines(found.change, framework_of(sums, before.workload))
+    assert written is not None  # variants_of() asked
+    numbers = _numbers(sums, before, found.setting)
+    return Change(
+        id=found.change,
+        title=row.title.format(**numbers),
+        lines=tuple(line.format(**numbers) for line in written.lines),
+        saves=found.saves,
+        quality=row.quality,
+        speed=row.speed,
+        why=row.why,
+        source=f"{written.source} ({written.checked})",
+    )
+
+
+def _numbers(sums: Sums, before: Setting, after: Setting) -> dict[str, Any]:
+    """What stands for the words in braces."""
+    workload = after.workload
+    room = sums.room(after) or 0
+    need, was = sums.need(after), sums.need(before)
+    kept = sum(term.bytes for term in need.terms if term.part == WEIGHTS) if need is not None else 0
+    moved = (was.device.expected - need.device.expected) if was is not None and need is not None else 0
+    beside = sum(term.bytes for term in need.terms if term.part in (CACHED, CONTEXT)) if need is not None else 0
+    ram = sums.target.machine.memory_available
+    return {
+        "batch": workload.batch,
+        "steps": -(-before.workload.batch // workload.batch),
+        "context": workload.context,
+        "all": workload.context * workload.batch,
+        "rank": workload.lora.rank,
+        "gpus": workload.sharding.degree,
+        "chunk": workload.prefill_chunk,
+        "layers": _layers_kept(after, kept, was),
+        "gib": max(1, (min(room, kept) if kept else room - beside) // _GIB),
+        "host": max(1, (ram if ram is not None else max(0, moved) * 5 // 4) // _GIB),
+        "moved": -(-max(0, moved) // _GIB),
+        "method": "full" if workload.method == FULL else "lora",
+        "compute": "torch.bfloat16" if _serves(sums, after, "bf16") else "torch.float16",
+    }
+
+
+def _layers_kept(after: Setting, kept: int, was: Any) -> int:
+    """How many layers stay on the GPU, by the share of the weights that does."""
+    layers = after.model.architecture.layer_count
+    named = getattr(after.workload, "gpu_layers", None)
+    if isinstance(named, int):
+        return named
+    before = sum(term.bytes for term in was.terms if term.part == WEIGHTS) if was is not None else 0
+    return layers * kept // before if before else layers
+
+
+# -- together ----------------------------------------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """A change, and which of its variants (counted from the mildest; None: the mildest that fits, else the last)."""
+
+    change: str
+    variant: Optional[int] = None
+
+
+def cure(sums: Sums, setting: Setting) -> Optional[Combination]:
+    """The first combination, cheapest first, with which it fits; where none surely does, one that fits tightly. None:
+    it fits already, nothing is known of the room, or nothing helps."""
+    room = sums.room(setting)
+    if room is None or sums.need(setting) is None or sums.fits(setting):
+        return None
+    order = _order(sums, setting)
+    steps = _greedy(sums, setting, [change for change in order if change not in _RELUCTANT])
+    if not _reaches(sums, setting, steps):
+        with_all = _greedy(sums, setting, order)
+        steps = with_all if _reaches(sums, setting, with_all) else steps
+    else:
+        # Would giving up some length have spared worse?
+        with_all = _greedy(sums, setting, order)
+        if _reaches(sums, setting, with_all) and _worst(sums, with_all) < _worst(sums, steps):
+            steps = with_all
+    end = _played(sums, setting, steps)
+    if sums.verdict(end) in (FITS, TIGHT):
+        wanted = sums.verdict(end)
+        steps = _milder(sums, setting, _pruned(sums, setting, steps, wanted), wanted)
+        return _combination(sums, setting, steps)
+    return None
+
+
+def _order(sums: Sums, setting: Setting) -> list[str]:
+    """All changes, cheapest first. One that applies only after another (a smaller rank after LoRA) has nothing to save
+    yet, and follows those of its price."""
+    alone = {found.change: found.saves for found in _ordered(sums, setting)}
+    rows = sums.matrix.changes()
+    return sorted(CHANGES, key=lambda change: (*cost(rows[change]), -alone.get(change, 0)))
+
+
+def _worst(sums: Sums, steps: Sequence[_Step]) -> tuple[bool, int, int]:
+    rows = sums.matrix.changes()
+    return max(cost(rows[step.change]) for step in steps)
+
+
+def _greedy(sums: Sums, setting: Setting, order: Sequence[str]) -> list[_Step]:
+    steps: list[_Step] = []
+    for change in order:
+        if sums.fits(setting):
+            break
+        variants = variants_of(sums, setting, change)
+        if not variants:
+            continue
+        chosen = next((variant for variant in variants if sums.fits(variant)), None)
+        if chosen is None and change in _RELUCTANT:
+            continue
+        setting = chosen if chosen is not None else variants[-1]
+        steps.append(_Step(change))
+    return steps
+
+
+def _played(sums: Sums, setting: Setting, steps: Sequence[_Step]) -> Setting:
+    """The setting after all steps; one that no longer applies or saves nothing is passed over."""
+    for step in steps:
+        variants = variants_of(sums, setting, step.change)
+        if variants:
+            setting = _variant(sums, variants, step)
+    return setting
+
+
+def _variant(sums: Sums, variants: Sequence[Setting], step: _Step) -> Setting:
+    if step.variant is not None:
+        return variants[min(step.variant, len(variants) - 1)]
+    return next((variant for variant in variants if sums.fits(variant)), variants[-1])
+
+
+def _reaches(sums: Sums, setting: Setting, steps: Sequence[_Step], wanted: str = FITS) -> bool:
+    found = sums.verdict(_played(sums, setting, steps))
+    return found == FITS or found == wanted != DOES_NOT_FIT
+
+
+def _pruned(sums: Sums, setting: Setting, steps: list[_Step], wanted: str) -> list[_Step]:
+    """Without those that are not needed for it, the dearest first."""
+    for step in reversed(list(steps)):
+        rest = [other for other in steps if other is not step]
+        if _reaches(sums, setting, rest, wanted):
+            steps = rest
+    return steps
+
+
+def _milder(sums: Sums, setting: Setting, steps: list[_Step], wanted: str) -> list[_Step]:
+    """With the mildest of each group and the mildest variant of each that still do."""
+    for place, step in enumerate(steps):
+        group = next((group for group in _GROUPS if step.change in group), (step.change,))
+        for change in group[: group.index(step.change)]:
+            tried = [*steps[:place], _Step(change), *steps[place + 1 :]]
+            if _reaches(sums, setting, tried, wanted):
+                steps = tried
+                break
+    for place, step in enumerate(steps):
+        before = _played(sums, setting, steps[:place])
+        for number in range(len(variants_of(sums, before, step.change))):
+            tried = [*steps[:place], step._replace(variant=number), *steps[place + 1 :]]
+            if _reaches(sums, setting, tried, wanted):
+                steps = tried
+                break
+    return steps
+
+
+def _combination(sums: Sums, setting: Setting, steps: Sequence[_Step]) -> Optional[Combination]:
+    changes = []
+    for step in steps:
+        variants = variants_of(sums, setting, step.change)
+        if not variants:
+            continue
+        after = _variant(sums, variants, step)
+        before_need, after_need = sums.need(setting), sums.need(after)
+        assert before_need is not None and after_need is not None  # variants_of() summed both up
+        saves = before_need.device.expected - after_need.device.expected
+        changes.append(_change(sums, setting, _Alone(step.change, after, saves)))
+        setting = after
+    need = sums.need(setting)
+    if need is None or not changes:
+        return None
+    return Combination(tuple(changes), need.device, sums.room(setting), sums.verdict(setting))

@@ -1,0 +1,89 @@
+"""One question and its many variants: each need is worked out once, and held against what is there."""
+
+from __future__ import annotations
+
+from typing import Callable, Optional
+
+from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, UNKNOWN
+from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.estimate import estimate as estimate_need
+from cudadoctor.fit.need import Interval, Need
+from cudadoctor.fit.target import Card, Target
+from cudadoctor.fit.targets import available, used_cards
+from cudadoctor.fit.workload import Workload
+from cudadoctor.matrix import Matrix
+from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.errors import ParseError
+
+Estimate = Callable[[Matrix, Model, Workload], Need]
+
+
+class Setting(NamedTuple):
+    """A model and what is done with it: what a change makes another of."""
+
+    model: Model
+    workload: Workload
+
+    @property
+    def gpus(self) -> int:
+        return max(1, self.workload.sharding.degree)
+
+
+def decide(need: Interval, room: Optional[int]) -> str:
+    """Whether what is needed (of one GPU, as nvidia-smi shows it) finds room there. fits: the upper bound does. tight:
+    the best number does, the upper bound does not."""
+    if room is None:
+        return UNKNOWN
+    if need.high <= room:
+        return FITS
+    return TIGHT if need.expected <= room else DOES_NOT_FIT
+
+
+class Sums:
+    """What settings need on a target, and whether they fit. A setting that cannot be summed up does not fit."""
+
+    def __init__(self, matrix: Matrix, target: Target, estimate: Estimate = estimate_need) -> None:
+        self.matrix = matrix
+        self.target = target
+        self._estimate = estimate
+        self._needs: dict[tuple[int, str, int, Workload], Optional[Need]] = {}
+        self._held: list[Model] = []  # so that no two of them share an address
+
+    def need(self, setting: Setting) -> Optional[Need]:
+        model = setting.model
+        key = (id(model.architecture), model.weights, id(model.stored), setting.workload)
+        if key not in self._needs:
+            self._held.append(model)
+            try:
+                self._needs[key] = self._estimate(self.matrix, model, setting.workload)
+            except ParseError:
+                self._needs[key] = None
+        return self._needs[key]
+
+    def need_or_error(self, setting: Setting) -> Need:
+        """The same, raising the ParseError that says why it cannot be summed up."""
+        found = self.need(setting)
+        return found if found is not None else self._estimate(self.matrix, setting.model, setting.workload)
+
+    def room(self, setting: Setting) -> Optional[int]:
+        """Bytes that each of the GPUs that it runs on has free."""
+        return available(self.target, setting.gpus)
+
+    def verdict(self, setting: Setting) -> str:
+        need = self.need(setting)
+        if need is None:
+            return UNKNOWN
+        return decide(need.device, self.room(setting))
+
+    def fits(self, setting: Setting) -> bool:
+        return self.verdict(setting) == FITS
+
+    def cards(self, setting: Setting) -> tuple[Card, ...]:
+        return used_cards(self.target, setting.gpus)
+
+    def capability(self, setting: Setting) -> str:
+        """The lowest compute capability among the GPUs that it runs on; empty where one is not known."""
+        found = [card.compute_capability for card in self.cards(setting)]
+        if not found or not all(found):
+            return ""
+        return min(found, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()])

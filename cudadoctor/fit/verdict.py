@@ -1,0 +1,168 @@
+"""The whole answer: whether it fits, how much more would, what would help, and what else to mind."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from cudadoctor.fit.alternatives import alternatives
+from cudadoctor.fit.answer import FITS, UNKNOWN, Answer, Speed
+from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.changes import cure, each_alone
+from cudadoctor.fit.estimate import estimate as estimate_need
+from cudadoctor.fit.limits import largest_batch, longest_context
+from cudadoctor.fit.need import Need
+from cudadoctor.fit.sums import Estimate, Setting, Sums
+from cudadoctor.fit.sums import decide as decide
+from cudadoctor.fit.target import Card, Target
+from cudadoctor.fit.workload import WEIGHTS, Workload
+from cudadoctor.matrix import Matrix
+from cudadoctor.parse.sizes import show_size
+
+_GIB = 1 << 30
+
+
+def answer(
+    matrix: Matrix, model: Model, workload: Workload, target: Target, estimate: Estimate = estimate_need
+) -> Answer:
+    """Raises ParseError, one sentence, where the need cannot be summed up; what is not known of the target makes the
+    verdict unknown, and never an error."""
+    setting = Setting(model, workload)
+    sums = Sums(matrix, target, estimate)
+    need = sums.need_or_error(setting)
+    room = sums.room(setting)
+    verdict = decide(need.device, room)
+    cards = sums.cards(setting)
+    longest = longest_context(sums, setting)
+    return Answer(
+        model=model,
+        workload=workload,
+        target=target,
+        need=need,
+        verdict=verdict,
+        available=room,
+        headroom=None if room is None else room - need.device.expected,
+        largest_batch=largest_batch(sums, setting),
+        longest_context=longest,
+        speed=_speed(matrix, setting, cards[-1] if cards else None, target),
+        changes=each_alone(sums, setting),
+        cure=cure(sums, setting),
+        alternatives=() if verdict == FITS else alternatives(sums, setting),
+        warnings=warnings(sums, setting),
+        notes=_notes(sums, setting, verdict, longest),
+    )
+
+
+def _speed(matrix: Matrix, setting: Setting, card: Optional[Card], target: Target) -> Speed:
+    from cudadoctor.fit.speed import speed
+
+    shown = card if card is not None else Card("", None, None)
+    return speed(matrix, setting.model, setting.workload, shown, target.machine)
+
+
+def _notes(sums: Sums, setting: Setting, verdict: str, longest: Optional[int]) -> tuple[str, ...]:
+    notes = list(sums.target.notes)
+    limit = setting.model.architecture.max_context
+    if verdict == UNKNOWN and not sums.target.cards and not notes:
+        notes.append("there is nothing to compare with: no GPU is named, and none is seen here")
+    if longest is not None and longest == limit:
+        notes.append(f"the longest context is the model's own limit ({limit} tokens): memory would allow more")
+    degree, there = setting.gpus, len(sums.target.cards)
+    if 0 < there < degree:
+        notes.append(f"{degree} GPUs are asked for, and there {'is' if there == 1 else 'are'} {there}: "
+                     "the others are taken to be alike")  # fmt: skip
+    names = {card.name for card in sums.cards(setting)}
+    if len(names) > 1:
+        notes.append("the GPUs differ: the one with least free memory decides")
+    return tuple(notes)
+
+
+# -- what does not decide, and hurts ---------------------------------------------------------------------------------
+
+
+def warnings(sums: Sums, setting: Setting) -> tuple[str, ...]:
+    """About the machine around the GPUs. They warn, and refuse nothing."""
+    need = sums.need(setting)
+    if need is None or setting.workload.method == WEIGHTS:
+        return ()
+    found = [
+        _ram(sums, need),
+        _ram_below_vram(sums, setting),
+        _shared_memory(sums, setting),
+        _disk(sums),
+        _lockable(sums, setting, need),
+        *_compute(sums, setting),
+    ]
+    return tuple(sentence for sentence in found if sentence)
+
+
+def _ram(sums: Sums, need: Need) -> str:
+    machine = sums.target.machine
+    wanted = need.host.expected
+    if machine.memory_available is None or wanted <= machine.memory_available:
+        return ""
+    said = f"about {show_size(wanted)} of RAM are needed, and {show_size(machine.memory_available)} are free"
+    spare = machine.swap
+    if spare is None:
+        return said
+    if wanted <= machine.memory_available + spare:
+        return f"{said}: the rest goes to swap or the page file, which is slow"
+    both = "and no swap or page file" if not spare else f"and {show_size(spare)} of swap or page file do not make up"
+    return f"{said}, {both}: the system may end the program"
+
+
+def _ram_below_vram(sums: Sums, setting: Setting) -> str:
+    total = sums.target.machine.memory_total
+    largest = max((card.total or 0 for card in sums.cards(setting) if not card.shared), default=0)
+    # What is written on the box is never all there.
+    if total is None or total >= 0.9 * largest:
+        return ""
+    least = f"less RAM ({show_size(total)}) than the GPU has memory ({show_size(largest)})"
+    return f"the machine has {least}: loading large files may swap"
+
+
+# A container's default: Docker gives 64 MiB.
+_LITTLE_SHM = _GIB
+
+
+def _shared_memory(sums: Sums, setting: Setting) -> str:
+    free = sums.target.machine.shared_memory
+    workload = setting.workload
+    if free is None or free >= _LITTLE_SHM or not (workload.trains or setting.gpus > 1):
+        return ""
+    what = "DataLoader workers hand over batches" if workload.trains else "the processes of several GPUs talk"
+    return (
+        f"/dev/shm has {show_size(free)} free, and {what} through it: docker run --shm-size=8g, "
+        f"{'or num_workers=0' if workload.trains else 'or --ipc=host'}"
+    )
+
+
+def _disk(sums: Sums) -> str:
+    kind = sums.target.machine.disk
+    what = {"hdd": "a turning disk", "network": "a network drive"}.get(kind)
+    return f"the working folder is on {what}: loading from it is slow, and hurts nothing else" if what else ""
+
+
+def _lockable(sums: Sums, setting: Setting, need: Need) -> str:
+    limit = sums.target.machine.lockable
+    if limit is None or setting.workload.offload not in ("optimizer", "all") or limit >= need.host.expected:
+        return ""
+    return f"offloading pins memory, and a process here may lock {show_size(limit)} (ulimit -l): raise it"
+
+
+def _compute(sums: Sums, setting: Setting) -> list[str]:
+    workload = setting.workload
+    capability = sums.capability(setting)
+    if not capability:
+        return []
+    family = setting.model.architecture.family
+    found = []
+    if workload.trains and workload.precision == "bf16" and not sums.matrix.serves("bf16", capability, "", family):
+        found.append(
+            f"the GPU (compute capability {capability}) has no bfloat16 in its tensor cores: it works, and is slow"
+        )
+    flash = workload.attention == "flash" and (workload.trains or workload.engine == "transformers")
+    if flash and not sums.matrix.serves("flash-attention", capability, "", family):
+        found.append(f"FlashAttention 2 does not run on this GPU (compute capability {capability}): use sdpa")
+    if not workload.trains and not sums.matrix.serves(workload.engine, capability, sums.target.system, family):
+        found.append(f"{workload.engine} does not run on this GPU or system")
+    return found
