@@ -48,3 +48,9 @@ def _files() -> Iterator[tuple[Mapping[str, Any], Read]]:
     from . import vision
 
     yield vision.FAMILIES, vision.read
+    from . import diffusion
+
+    yield diffusion.FAMILIES, diffusion.read
+    from . import hybrids
+
+    yield hybrids.FAMILIES, hybrids.read

@@ -288,9 +288,8 @@ def _dbrx(config: Config, defaults: Config) -> Config:
 
 def _mpt(config: Config, defaults: Config) -> Config:
     c = Reader(config, defaults)
-    width = c.number_or("expansion_ratio", 4) * c.hidden
-    kv_heads = c.part("attn_config").whole_or_none("kv_n_heads")
-    return {**config, "intermediate_size": int(width), "num_key_value_heads": kv_heads}
+    # Its class takes four times the width whatever expansion_ratio says, and as many keys as queries.
+    return {**config, "intermediate_size": 4 * c.hidden, "num_key_value_heads": None}
 
 
 def _four_wide(config: Config, defaults: Config) -> Config:
