@@ -77,7 +77,11 @@ _ALIASES = {
     "level": "metric",
     "offload": "cpu_offload",
     "accumulation": "accum",
-    "fused_optimizer": "fused",
+    "fused_kernels": "fused",
+    "compile": "fused",
+    "compiled": "fused",
+    "torch_compile": "fused",
+    "act_ckpt": "ckpt",
     "optimizer_in_backward": "opt_in_bwd",
     "master_bytes": "master",
     "vram_gib": "vram",
@@ -86,7 +90,19 @@ _ALIASES = {
 _KEYS = (
     *("model", "method", "quant", "batch", "prompt", "gen", "seq", "n_gpus", "parallel", "per_gpu", "gpu", "vram"),
     *("framework", "attn", "ckpt", "optimizer", "lora_r", "lora_targets", "lora_dropout", "lora_bpp", "data", "accum"),
-    *("opt_in_bwd", "ce", "fused", "foreach", "master", "grad", "cpu_offload", "precision", "metric", "arch"),
+    *(
+        "opt_in_bwd",
+        "ce",
+        "fused",
+        "foreach",
+        "fused_optimizer",
+        "master",
+        "grad",
+        "cpu_offload",
+        "precision",
+        "metric",
+        "arch",
+    ),
     *("kv_dtype", "prefill_chunk", "expandable_segments", "config", "variable_length", "tp", "pp"),
 )
 
@@ -166,7 +182,7 @@ def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[st
 
 def _known(row: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     said: dict[str, Any] = {}
-    notes = []
+    notes: list[str] = []
     for key, value in row.items():
         name = str(key).strip().lower().replace("-", "_")
         name = _ALIASES.get(name, name)
@@ -350,7 +366,9 @@ def _training(said: Mapping[str, Any], workload: Workload) -> Workload:
         precision=precision,
         optimizer="adamw" if optimizer == "adamw_bf16" else optimizer,
         master_bytes=master,
-        fused_optimizer=_flag(said, "fused", False) and not _flag(said, "foreach", False),
+        fused_optimizer=_flag(said, "fused_optimizer", optimizer.endswith("_fused"))
+        and not _flag(said, "foreach", False),
+        fused_kernels=_flag(said, "fused", False),
         optimizer_in_backward=_flag(said, "opt_in_bwd", False),
         checkpointing=_word(
             said,

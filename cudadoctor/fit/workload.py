@@ -75,6 +75,8 @@ class Workload(NamedTuple):
     """To the machine's memory: none, optimizer, all (parameters, gradients and states), layers (inference)."""
     variable_length: bool = False
     expandable_segments: bool = False
+    fused_kernels: bool = False
+    """Training: torch.compile or Liger's kernels, whose norms and activations save their input only."""
     stated: frozenset[str] = frozenset()
 
     @property

@@ -42,7 +42,11 @@ class Framework(NamedTuple):
     wide_norm_weight: bool
     keeps_gradients: bool
     sequence_parallel: bool
+    holds_outputs: bool
+    kbit_deepspeed: bool
+    splits_root: bool
     loss: str
+    precision: str
     source: str
 
 
@@ -60,7 +64,10 @@ class Loss(NamedTuple):
     name: str
     forward: float
     backward: float
-    wide_backward: float
+    blocks: float
+    held: float
+    autocast: float
+    autocast_blocks: float
     chunk: int
     chunk_bytes: float
     head_gradients: int
