@@ -8,7 +8,7 @@ from typing import Optional
 from cudadoctor.fit.answer import FITS, Alternative
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.catalogue import smaller
-from cudadoctor.fit.changes import spreads
+from cudadoctor.fit.changes import cure, spreads
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.sums import Setting, Sums, decide
 from cudadoctor.fit.target import Card
@@ -18,12 +18,16 @@ from cudadoctor.matrix.cards import Offer
 
 MODEL, GPU, RENTED = "model", "gpu", "rented"
 _MOST_GPUS = 8
+# Each of them is searched like a question of its own.
+_MOST_CURED = 4
 
 
-def alternatives(sums: Sums, setting: Setting) -> tuple[Alternative, ...]:
+def alternatives(sums: Sums, setting: Setting, cured: bool = True) -> tuple[Alternative, ...]:
     """The largest smaller models that fit, how many GPUs of this kind it takes, and the smallest cards on which it
-    fits as it is."""
+    fits as it is. `cured` False: no changes make it fit here, so smaller models are looked at with changes, too."""
     found = [*_models(sums, setting)]
+    if not cured:
+        found += _models_with_changes(sums, setting, found)
     here = sums.cards(setting)
     more = _more_gpus(sums, setting, here[0]) if here else None
     if more is not None:
@@ -42,13 +46,9 @@ def _models(sums: Sums, setting: Setting) -> list[Alternative]:
     """The largest of the same line, and the largest of all, where that is another."""
     if sums.room(setting) is None:
         return []
-    rest = smaller(sums.matrix, setting.model)
-    sizes = [model.architecture.parameters for model in rest]
-    # Those of the same line come first, the largest of them first; then all others, the largest first.
-    ends = next((place for place in range(1, len(sizes)) if sizes[place] > sizes[place - 1]), len(sizes))
     found: list[Alternative] = []
     largest = 0
-    for models in (rest[:ends], rest[ends:]):
+    for models in _line_and_rest(sums, setting):
         model = _largest_that_fits(sums, setting, models)
         if model is None or model.architecture.parameters <= largest:
             continue
@@ -57,6 +57,29 @@ def _models(sums: Sums, setting: Setting) -> list[Alternative]:
         if need is not None:
             found.append(Alternative(MODEL, model.architecture.name, setting.gpus, need.device))
     return found
+
+
+def _models_with_changes(sums: Sums, setting: Setting, found: Sequence[Alternative]) -> list[Alternative]:
+    """The largest of the same line that fits once something is changed, where it is larger than those found."""
+    line, _ = _line_and_rest(sums, setting)
+    known = {other.name for other in found}
+    for model in line[:_MOST_CURED]:
+        name = model.architecture.name
+        if name in known:
+            return []
+        changed = _with(setting, model)
+        way = cure(sums, changed)
+        if way is not None:
+            return [Alternative(MODEL, name, changed.gpus, way.need, None, way.changes)]
+    return []
+
+
+def _line_and_rest(sums: Sums, setting: Setting) -> tuple[tuple[Model, ...], tuple[Model, ...]]:
+    """Smaller models of the same line, and all others; the largest of each first."""
+    found = smaller(sums.matrix, setting.model)
+    sizes = [model.architecture.parameters for model in found]
+    ends = next((place for place in range(1, len(sizes)) if sizes[place] > sizes[place - 1]), len(sizes))
+    return found[:ends], found[ends:]
 
 
 def _largest_that_fits(sums: Sums, setting: Setting, models: Sequence[Model]) -> Optional[Model]:

@@ -44,6 +44,8 @@ class Alternative(NamedTuple):
     gpus: int
     need: Interval
     card: Optional[Card] = None
+    changes: tuple[Change, ...] = ()
+    """What has to be changed there, too; empty: it fits as it is."""
 
 
 class Speed(NamedTuple):

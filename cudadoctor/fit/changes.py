@@ -522,15 +522,16 @@ def cure(sums: Sums, setting: Setting) -> Optional[Combination]:
     if room is None or sums.need(setting) is None or sums.fits(setting):
         return None
     order = _order(sums, setting)
-    steps = _greedy(sums, setting, [change for change in order if change not in _RELUCTANT])
-    if not _reaches(sums, setting, steps):
-        with_all = _greedy(sums, setting, order)
-        steps = with_all if _reaches(sums, setting, with_all) else steps
-    else:
+    kept = [change for change in order if change not in _RELUCTANT]
+    steps = _greedy(sums, setting, kept)
+    if _reaches(sums, setting, steps):
         # Would giving up some length have spared worse?
-        with_all = _greedy(sums, setting, order)
-        if _reaches(sums, setting, with_all) and _worst(sums, with_all) < _worst(sums, steps):
-            steps = with_all
+        shorter = _greedy(sums, setting, order)
+        if _reaches(sums, setting, shorter) and _worst(sums, shorter) < _worst(sums, steps):
+            steps = shorter
+    else:
+        shorter = _greedy(sums, setting, [*kept, *_RELUCTANT])
+        steps = shorter if _reaches(sums, setting, shorter) else steps
     end = _played(sums, setting, steps)
     if sums.verdict(end) in (FITS, TIGHT):
         wanted = sums.verdict(end)

@@ -33,6 +33,7 @@ def answer(
     verdict = decide(need.device, room)
     cards = sums.cards(setting)
     longest = longest_context(sums, setting)
+    way = cure(sums, setting)
     return Answer(
         model=model,
         workload=workload,
@@ -45,8 +46,8 @@ def answer(
         longest_context=longest,
         speed=_speed(matrix, setting, cards[-1] if cards else None, target),
         changes=each_alone(sums, setting),
-        cure=cure(sums, setting),
-        alternatives=() if verdict == FITS else alternatives(sums, setting),
+        cure=way,
+        alternatives=() if verdict == FITS else alternatives(sums, setting, way is not None),
         warnings=warnings(sums, setting),
         notes=_notes(sums, setting, verdict, longest),
     )
