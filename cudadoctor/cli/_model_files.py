@@ -274,7 +274,7 @@ def _told(path: str, read: Callable[[], _T]) -> _T:
 
 
 def _name_of(path: str) -> str:
-    """What people call it: the file's name without its ending, or its folder's name where each model's file has that."""
+    """What people call it: the name of the file, or of its folder where every model's file is called so."""
     folder, name = os.path.split(os.path.abspath(path))
     shard = _SHARD.match(name)
     stem = shard["stem"] if shard else re.sub(r"(\.safetensors)?(\.index)?\.(json|safetensors|gguf)\Z", "", name)

@@ -7,7 +7,7 @@ tensor, by its name and its layer. Widths and choices stand in compat/quantisati
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from cudadoctor.fit.architecture import (
@@ -190,7 +190,6 @@ _CATEGORIES = {
     "gate_up": "up",
     "down": "down",
 }
-_LIKE_V = ("v", "qkv", "kv_b")
 # What llama.cpp keeps in 32 bits: its converter writes them so, and its quantizer leaves them alone.
 _KEPT = (NORM, BIAS, ROUTER, POSITION, CONVOLUTION)
 _KEPT_TYPE, _LAST_RESORT = "F32", "F16"
@@ -206,7 +205,7 @@ class _Mixture:
         self.rules = [rule for rule in matrix.type_rules() if row.name in rule.mixtures or "*" in rule.mixtures]
         self.layers = architecture.layer_count
         self.positions = _positions(architecture)
-        self.like_v = self._order(_LIKE_V)
+        self.with_v = self._with("v")
         first = next((run.attention for run in architecture.layers if run.attention is not None), None)
         experts = max((run.feed_forward.experts for run in architecture.layers if run.feed_forward), default=0)
         self.facts = {
@@ -229,17 +228,17 @@ class _Mixture:
         if category == "embedding" and self.architecture.tied:
             category = "output"
         if tensor.layers is None:
-            return tensor.copies * self._bytes(self._type(tensor, category, 0, 0, 1), tensor.shape)
+            return tensor.copies * self._bytes(self._type(tensor, category, 0, 1), tensor.shape)
         places = self.positions[tensor.layers]
         total = 0
         each, more = divmod(tensor.copies, len(places))
         for number, place in enumerate(places):
-            nth, of = self.like_v[place] if category in _LIKE_V else (place, self.layers)
-            chosen = self._type(tensor, category, nth, of, place)
+            nth, of = self.with_v[place] if category == "v" else (place, self.layers)
+            chosen = self._type(tensor, category, nth, of)
             total += (each + (number < more)) * self._bytes(chosen, tensor.shape)
         return total
 
-    def _type(self, tensor: Tensor, category: str, nth: int, of: int, place: int) -> str:
+    def _type(self, tensor: Tensor, category: str, nth: int, of: int) -> str:
         default = self.row.block_type or _LAST_RESORT
         for rule in self.rules:
             if category in rule.tensors and self._holds(rule, tensor, nth, of):
@@ -265,13 +264,13 @@ class _Mixture:
             found = self.types[found.fallback or _LAST_RESORT]
         return rows * (columns // found.values) * found.size
 
-    def _order(self, categories: Iterable[str]) -> dict[int, tuple[int, int]]:
+    def _with(self, category: str) -> dict[int, tuple[int, int]]:
         """Of each layer that has such a tensor: the how-manieth it is, and of how many."""
         places = sorted(
             {
                 place
                 for tensor in self.architecture.tensors
-                if tensor.layers is not None and _category(tensor) in categories and len(tensor.shape) > 1
+                if tensor.layers is not None and _category(tensor) == category and len(tensor.shape) > 1
                 for place in self.positions[tensor.layers]
             }
         )
