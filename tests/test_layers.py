@@ -51,7 +51,7 @@ THE_WORLD_BY_NAME = {"open", "print", "input", "exec", "eval"}
 # a checkout.
 READS_ITS_OWN_DATA = {"matrix/load.py", "matrix/compile.py", "bundle.py"}
 # This is no part of the program: the patient's Python runs it, in a process of its own.
-RUNS_IN_THE_PATIENT = {"verify/child.py"}
+RUNS_IN_THE_PATIENT = {"verify/child.py", "fit/dry_run.py", "fit/context.py"}
 
 
 class Import(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.measured import with_context
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.workload import Workload
 from cudadoctor.matrix.query import Matrix
@@ -14,7 +15,7 @@ def estimate(matrix: Matrix, model: Model, workload: Workload) -> Need:
     if workload.trains:
         from cudadoctor.fit.training import training
 
-        return training(matrix, model, workload)
+        return with_context(training(matrix, model, workload), workload.cuda_context)
     from cudadoctor.fit.inference import inference
 
-    return inference(matrix, model, workload)
+    return with_context(inference(matrix, model, workload), workload.cuda_context)

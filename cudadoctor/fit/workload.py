@@ -73,10 +73,14 @@ class Workload(NamedTuple):
     sharding: Sharding = Sharding()
     offload: str = "none"
     """To the machine's memory: none, optimizer, all (parameters, gradients and states), layers (inference)."""
+    gpu_layers: Optional[int] = None
+    """With the offload of layers: so many of them stay on the GPUs (llama.cpp's -ngl); None: as few as can be."""
     variable_length: bool = False
     expandable_segments: bool = False
     fused_kernels: bool = False
     """Training: torch.compile or Liger's kernels, whose norms and activations save their input only."""
+    cuda_context: Optional[int] = None
+    """Bytes that CUDA itself takes on the GPU, where somebody measured them; None: what is commonly seen."""
     stated: frozenset[str] = frozenset()
 
     @property

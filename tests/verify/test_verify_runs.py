@@ -15,7 +15,7 @@ import pytest
 from bench.parts import clean_environ, find_python
 from verify_bench import FAKE_TORCH, SMALL, plays, two_a100
 
-from cudadoctor.actions import verify
+from cudadoctor.actions import child_process, verify
 from cudadoctor.model import ParseError
 from cudadoctor.verify.results import Proof, Result, exit_status
 
@@ -243,7 +243,7 @@ def test_output_without_end_fills_no_memory_and_ends_at_the_deadline(monkeypatch
 @pytest.mark.once
 def test_an_interpreter_that_floods_the_pipe_itself_is_cut_off() -> None:
     command = [sys.executable, "-c", "import os\nwhile True: os.write(1, b'verify-0 {\"event\": 1}\\n' * 999)"]
-    output, ending = verify.run_process(command, os.environ, 2.0)
+    output, ending = child_process.run_process(command, os.environ, 2.0)
     assert ending.timed_out and len(output) == 1 << 20
 
 
@@ -353,7 +353,7 @@ def test_the_script_runs_on_pythons_older_than_ours(version: str, monkeypatch: p
 def test_the_script_keeps_to_the_syntax_of_python_3_7() -> None:
     import ast
 
-    source = verify._source().decode("utf-8")
+    source = child_process.source_of(verify.child).decode("utf-8")
     tree = ast.parse(source, feature_version=(3, 7))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert "cudadoctor" not in " ".join(imported) and FAKE_TORCH not in source
