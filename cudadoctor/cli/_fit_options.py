@@ -12,6 +12,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 10**9
 
 
+# Where a context keeps what was typed for an option: the command that asks the same again is made of it.
+AS_TYPED = "cudadoctor.as_typed."
+
 _UNITS = {"": 1 << 30, "gib": 1 << 30, "gb": 10**9, "mib": 1 << 20, "mb": 10**6, "tib": 1 << 40, "tb": 10**12}
 
 
@@ -35,6 +38,7 @@ def _amount(ctx: click.Context, option: click.Parameter, value: Optional[str]) -
     number = round(float(match.group(1)) * unit) if match and unit else 0
     if not 0 < number <= 1 << 60:
         raise click.BadParameter(f"{value!r} is not an amount in GiB, such as 24 or 23.5 (or 24GB)", ctx, option)
+    ctx.meta[f"{AS_TYPED}{option.name}"] = value
     return number
 
 

@@ -341,11 +341,8 @@ def named_target(matrix: Matrix, place: Place) -> Target:
 def repeated(target: Target, number: int) -> Target:
     """With as many cards as share the work: who names one GPU and shares the work means that many of it. A machine has
     what it has."""
-    if number <= len(target.cards) or not target.cards:
+    if target.kind == "machine" or number <= len(target.cards) or not target.cards:
         return target
-    if target.kind == "machine":
-        have = f"{len(target.cards)} GPU{'s' if len(target.cards) > 1 else ''}"
-        return target._replace(notes=(*target.notes, f"the machine has {have}, and {number} are to share the work"))
     return target._replace(cards=(*target.cards, *(target.cards[-1:] * (number - len(target.cards)))))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 import click
 
-from cudadoctor.cli._fit_options import model_options, run_options, target_options
+from cudadoctor.cli._fit_options import AS_TYPED, model_options, run_options, target_options
 from cudadoctor.cli._options import machine_options, output_option, text_options
 
 
@@ -59,7 +59,7 @@ def _again(ctx: click.Context) -> list[str]:
         name = option.name or ""
         if name in _ABOUT_THE_OUTPUT or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
-        value = ctx.params[name]
+        value = ctx.meta.get(f"{AS_TYPED}{name}", ctx.params[name])
         if isinstance(option, click.Argument):
             words.append(str(value))
         elif isinstance(option, click.Option) and option.is_flag:

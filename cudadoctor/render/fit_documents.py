@@ -107,13 +107,15 @@ class TargetEntry(TypedDict):
 
 
 class AlternativeEntry(TypedDict):
-    """Another model or another GPU with which it fits, and what it then takes of each of `gpus` GPUs."""
+    """Another model or another GPU with which it fits, and what it then takes of each of `gpus` GPUs; `changes` are to
+    be made there, too."""
 
     kind: Literal["model", "gpu", "rented"]
     name: str
     gpus: int
     need_bytes: IntervalEntry
     card: Optional[CardEntry]
+    changes: list[ChangeEntry]
 
 
 class SpeedEntry(TypedDict):
@@ -182,6 +184,7 @@ class WorkloadEntry(TypedDict):
     master_bytes: Optional[int]
     fused_optimizer: bool
     fused_kernels: bool
+    cuda_context: Optional[int]
     optimizer_in_backward: bool
     checkpointing: str
     loss: str
@@ -190,6 +193,7 @@ class WorkloadEntry(TypedDict):
     sharding: str
     gpus: int
     offload: str
+    gpu_layers: Optional[int]
     variable_length: bool
     expandable_segments: bool
     stated: list[str]

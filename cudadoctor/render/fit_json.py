@@ -101,6 +101,7 @@ def _alternative(item: Alternative) -> dict[str, Any]:
         "gpus": item.gpus,
         "need_bytes": item.need._asdict(),
         "card": None if item.card is None else _card(item.card),
+        "changes": [_change(change) for change in item.changes],
     }
 
 

@@ -179,11 +179,15 @@ def _alternatives(view: FitView) -> Iterator[str]:
 
 
 def _alternative(item: Alternative) -> str:
-    name = f"{item.gpus}x {item.name}" if item.gpus > 1 else item.name
+    name = item.name
+    if item.gpus > 1:
+        # What is known of a GPU by its memory alone is called "a GPU with 24 GiB".
+        name = f"{item.gpus} GPUs{name[5:]}" if name.startswith("a GPU") else f"{item.gpus}x {name}"
     each = " each" if item.gpus > 1 else ""
-    about = card_text(item.card) if item.card is not None else ""
-    taken = f"takes {span(item.need.low, item.need.high)}{each}"
-    return f"{name}: {about}; {taken}" if about else f"{name}: {taken}"
+    about = card_text(item.card) if item.card is not None and not item.name.startswith("a GPU") else ""
+    text = f"{name}: {about}; " if about else f"{name}: "
+    text += f"takes {span(item.need.low, item.need.high)}{each}"
+    return f"{text}, with {'; '.join(change.title for change in item.changes)}" if item.changes else text
 
 
 def _warnings(view: FitView) -> Iterator[str]:
