@@ -38,6 +38,17 @@ class Style(NamedTuple):
     scores_cap: bool = False
     gelu: int = 0
     """Bytes a number that an activation function written in Python saves; 0: one kernel."""
+    relu: bool = False
+    """The activation keeps its result only, which the next matrix reads as well."""
+    dropouts: int = 0
+    """Masks over the hidden width in a layer."""
+    inner_dropout: bool = False
+    repeats: bool = True
+    """Without flash attention, keys and values are repeated for each head."""
+    copies_output: bool = False
+    """Queries are put together anew after the rotation, and attention's output is copied for it."""
+    rotates: bool = True
+    experts_adapted: bool = False
 
 
 class Part(NamedTuple):
@@ -62,6 +73,8 @@ def layer_parts(shape: Architecture, run: Layers, style: Style, context: int, so
     """All that one layer of a run keeps for each of its tokens. `context`: tokens of a sequence; `source`: tokens of
     the encoder's output for each token here, times 1000, where the layer attends to it."""
     parts = list(_norms(shape, run, style))
+    if style.dropouts:
+        parts.append(Part("dropout masks", style.dropouts * shape.hidden, f"{style.dropouts} h", False))
     if run.attention is not None:
         parts += _attention(shape.hidden, run.attention, style, context)
     if run.cross is not None:
@@ -134,9 +147,10 @@ def _attention(
     value = attention.kv_heads * (attention.value_dim or attention.head_dim)
     joined = heads * (attention.value_dim or attention.head_dim)
     three = targeted(style.lora, "qkv") or targeted(style.lora, "q", "k", "v")
-    if style.packs or attention.packed:
+    packed = style.packs or attention.packed
+    if packed:
         three = min(three, 1)
-    linears = 1 if style.packs or attention.packed else 3
+    linears = 1 if packed else 3
     parts = _inputs("input of " + name, hidden, three, linears, style, False, False)
     if attention.kind == LINEAR:
         # The chunked kernels keep queries, keys, values, gates and the output; states of chunks beside are fewer.
@@ -151,15 +165,19 @@ def _attention(
     elif source:
         kept = c * (q + joined) + c * (g + value) * source // 1000
         parts.append(Part(name, kept, f"{c} (q + out) + {c} (g + v) of the encoder's tokens"))
-    elif style.attention == "flash" or attention.kv_heads == heads:
-        pinned = style.packs and attention.kv_heads == heads
-        extra = c * (q + g) if pinned else 0
-        kept = c * (q + g + value + joined) + extra
-        said = f"{c} (q + g + v + out)" + (f" + {c} (q + g) (the view of v keeps the packed buffer)" if pinned else "")
-        parts.append(Part(name, kept, said))
     else:
-        kept = c * (q + q + joined + joined)
-        parts.append(Part(name, kept, f"{c} (q + k + v + out), keys and values repeated for each head"))
+        repeated = style.attention != "flash" and attention.kv_heads != heads
+        repeated = repeated and (style.repeats or style.attention == "eager" or bool(attention.window))
+        if repeated:
+            kept, said = c * (q + q + joined + joined), f"{c} (q + k + v + out), keys and values for each head"
+        else:
+            kept, said = c * (q + g + value + joined), f"{c} (q + g + v + out)"
+        if packed and style.rotates and not repeated and style.attention != "eager":
+            kept, said = kept + c * (q + g), said + f" + {c} (q + g): the view of v keeps the packed buffer"
+        copied = style.copies_output and style.attention == "sdpa" and not style.scores_cap
+        if copied and (style.trains_all or style.keeps_inputs or targeted(style.lora, "o")):
+            kept, said = kept + c * joined, said + f" + {c} out, copied"
+        parts.append(Part(name, kept, said))
     if style.attention == "eager" or style.scores_cap:
         each = 4 if c == WIDE else 6
         said = "fp32 softmax" + ("" if c == WIDE else " and its 16-bit copy")
@@ -191,8 +209,10 @@ def _feed_forward(hidden: int, part: FeedForward, style: Style, same: bool) -> l
         return parts + _hidden_of(part.intermediate, part.gated, style, "feed-forward")
     visits = part.experts_per_token
     parts.append(Part("router", 2 * WIDE * part.experts, "8 E", False))
-    parts += _inputs("input of experts", visits * hidden, into, linears, style, False, False)
-    parts += _hidden_of(visits * part.intermediate, part.gated, style, "experts")
+    # Experts are one tensor for all of them, that no adapter is made for.
+    bare = style if style.trains_all or style.experts_adapted else style._replace(lora=None)
+    parts += _inputs("input of experts", visits * hidden, into, linears, bare, False, False)
+    parts += _hidden_of(visits * part.intermediate, part.gated, bare, "experts")
     parts.append(Part("weighted outputs of experts", c * visits * hidden, f"{c} h x {visits}", False))
     if part.shared:
         parts += _inputs("input of the shared expert", hidden, into, linears, style, False, False)
@@ -205,11 +225,20 @@ def _hidden_of(width: int, gated: bool, style: Style, name: str) -> list[Part]:
     if gated:
         factor, said = (2, "gate, up") if style.fused else (3, "gate, its activation, up")
         kept, formula = factor * c * width, f"{factor * c} I ({said})"
+    elif style.relu:
+        kept, formula = c * width, f"{c} I (behind the activation)"
     else:
-        each = style.gelu * c // 2 if style.gelu and not style.fused else c
+        each = c
+        if style.gelu and not style.fused:
+            # Its powers run in fp32 under autocast.
+            each = style.gelu * c // 2 if style.residual <= c else style.gelu * 7 // 4
         kept, formula = each * width, f"{each} I (before the activation)"
     parts = [Part(name, kept, formula)]
-    return parts + _inputs("last matrix of " + name, width, targeted(style.lora, "down"), 1, style, False, True)
+    kept_already = style.relu and not gated and not style.inner_dropout
+    parts += _inputs("last matrix of " + name, width, targeted(style.lora, "down"), 1, style, kept_already, True)
+    if style.inner_dropout:
+        parts.append(Part("dropout of " + name, width if style.trains_all else (c + 1) * width, "I, its mask"))
+    return parts
 
 
 def passing(run: Layers, hidden: int, width: int) -> int:

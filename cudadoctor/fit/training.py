@@ -21,6 +21,7 @@ from cudadoctor.fit.architecture import (
     HEAD,
     LINEAR,
     MATRIX,
+    POSITION,
     SPEECH,
     VISION,
     Architecture,
@@ -402,19 +403,28 @@ def _style(case: _Case) -> act.Style:
         mode = "shared"
     else:
         mode = "cast" if framework.autocast or case.precision in ("mixed", "fp16") else "wide"
+    kept = family if family and not framework.packs else None  # litgpt runs every model with layers of its own
+    eager = workload.attention == "eager" or bool(family and family.always_scores)
     return act.Style(
         width=case.compute,
         residual=case.residual,
         trains_all=full,
-        attention=workload.attention,
+        attention="eager" if eager else workload.attention,
         fused=workload.fused_kernels or framework.fused_kernels,
-        wide_norm_weight=framework.wide_norm_weight,
+        wide_norm_weight=framework.wide_norm_weight or bool(family and family.wide_norm_weight),
         packs=framework.packs,
         keeps_inputs=case.kbit and framework.keeps_inputs,
         lora=None if full else workload.lora,
         adapters=mode,
         scores_cap=bool(family and family.scores_cap),
-        gelu=family.gelu if family and not framework.packs else 0,
+        gelu=kept.gelu if kept else 0,
+        relu=bool(kept and kept.relu),
+        dropouts=kept.dropouts if kept else 0,
+        inner_dropout=bool(kept and kept.inner_dropout),
+        repeats=framework.repeats_kv or workload.batch > 1,
+        copies_output=framework.packs or bool(kept and kept.copies_output),
+        rotates=not any(tensor.role == POSITION for tensor in case.shape.tensors),
+        experts_adapted="experts" in workload.lora.targets,
     )
 
 
@@ -708,6 +718,8 @@ def _adapters(case: _Case) -> int:
     lora, shape = case.workload.lora, case.shape
     count = 0
     for tensor in shape.tensors:
+        if tensor.role == EXPERT and "experts" not in lora.targets:
+            continue
         if tensor.role in (MATRIX, EXPERT) and tensor.layers is not None and len(tensor.shape) == 2:
             count += share_of(tensor, tensor.copies * _adapter(case, tensor), case.shares)
     if not count and "head" not in lora.targets:

@@ -45,6 +45,7 @@ class Framework(NamedTuple):
     holds_outputs: bool
     kbit_deepspeed: bool
     splits_root: bool
+    repeats_kv: bool
     loss: str
     precision: str
     source: str
@@ -55,6 +56,12 @@ class Family(NamedTuple):
     scores_cap: bool
     logits_cap: bool
     gelu: int
+    relu: bool
+    dropouts: int
+    inner_dropout: bool
+    always_scores: bool
+    copies_output: bool
+    wide_norm_weight: bool
     source: str
 
 

@@ -559,7 +559,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
                 for name in (
                     *("autocast", "upcasts_kbit", "unties", "quantises_head", "keeps_inputs", "packs"),
                     *("splits_adapters", "fused_optimizer", "fused_kernels", "wide_norm_weight", "keeps_gradients"),
-                    *("sequence_parallel", "holds_outputs", "kbit_deepspeed", "splits_root"),
+                    *("sequence_parallel", "holds_outputs", "kbit_deepspeed", "splits_root", "repeats_kv"),
                 )
             },
         ),
@@ -568,6 +568,11 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             scores_cap=_c(_flag, "true or false"),
             logits_cap=_c(_flag, "true or false"),
             gelu=_c(_whole, "bytes a number"),
+            dropouts=_c(_whole, "a count"),
+            **{
+                name: _c(_flag, "true or false")
+                for name in ("relu", "inner_dropout", "always_scores", "copies_output", "wide_norm_weight")
+            },
         ),
         "loss": _table(
             name=_r(_lower, "a name"),
