@@ -206,7 +206,7 @@ def _cards(case: Case, visible: Seen, notes: list[str]) -> list[Card]:
         cards.sort(key=lambda card: -1 if card.free is None else card.free)
         cards = cards[: visible.how_many.get()]
     if not cards:
-        cards = _by_name_only(case, found, notes)
+        cards = _on_the_chip(case, notes) or _by_name_only(case, found, notes)
     if not cards:
         why = visible.how_many.reason if not visible.how_many.is_known else "no GPU is seen"
         notes.append(f"there is nothing to compare with: {why}")
@@ -286,6 +286,15 @@ def _product(matrix: Matrix, gpu: Gpu) -> Optional[Product]:
         return None
     # Of several the slowest: what is said about its speed then holds for all.
     return min(rows, key=lambda row: row.bandwidth_gbs or 0.0)
+
+
+def _on_the_chip(case: Case, notes: list[str]) -> list[Card]:
+    """A Jetson's GPU, which no bus and on most no NVML shows."""
+    total, free = case.value("memory.total"), case.value("memory.available")
+    if not on_jetson(case) or free is None:
+        return []
+    notes.append("a Jetson's GPU shares the machine's memory: free is what the system has free")
+    return [Card("the Jetson's GPU", total, free, source="the machine's memory", shared=True)]
 
 
 def _by_name_only(case: Case, found: Sequence[Gpu], notes: list[str]) -> list[Card]:
