@@ -29,7 +29,7 @@ from cudadoctor.fit.architecture import (
     Model,
     Tensor,
 )
-from cudadoctor.fit.interval import spread, total
+from cudadoctor.fit.interval import spread, total, widened
 from cudadoctor.fit.loss import Logits, logits, loss_rule
 from cudadoctor.fit.need import (
     ACTIVATIONS,
@@ -62,6 +62,9 @@ _STATES = (0.985, 1.02)
 _KEPT = (0.85, 1.2)
 _LOGITS = (0.75, 1.3)
 _PASSING = (0.5, 1.6)
+# What a whole level errs by beside its terms: what is not modelled, and what a published row does not say.
+_ALLOCATED = (0.07, 0.06)
+_RESERVED = (0.1, 0.16)
 
 
 class _Case(NamedTuple):
@@ -356,8 +359,8 @@ def _gathered(case: _Case) -> list[Term]:
     elif kind in ("zero3", "fsdp"):
         layer, outside = layer_parameters(shape), outside_parameters(shape.tensors)
         if kind == "zero3":
-            live = min(matrix.gathered("deepspeed_live"), shape.parameters)
-            said = "min(stage3_max_live_parameters, parameters)"
+            live = min(matrix.gathered("deepspeed_live") + largest(shape.tensors), shape.parameters)
+            said = "stage3_max_live_parameters and the largest tensor"
         else:
             if case.framework.splits_root:
                 outside = min(outside, shape.vocabulary * shape.hidden)
@@ -669,16 +672,11 @@ def _step(case: _Case, adapters: int) -> list[Term]:
                 "deepspeed: the flat fp32 gradients of a partition",
             )
         )
-        if workload.method == FULL and workload.sharding.kind != "zero3":
-            size = 8 * largest(case.shape.tensors)
+        if workload.sharding.kind != "zero3":
             terms.append(
                 _term(
-                    BUFFERS,
-                    "norm of the largest gradient in fp64",
-                    size,
-                    "8 x parameters of one tensor",
-                    f"{size:,}",
-                    "deepspeed: get_grad_norm_direct",
+                    *(GRADIENTS, "gradients in one piece, on their way to fp32", 2 * part, "2 x trained parameters"),
+                    *(f"2 x {part:,}", "deepspeed: they are flattened before they are cast"),
                 )
             )
         return terms
@@ -782,50 +780,14 @@ def _need(
     case: _Case, terms: tuple[Term, ...], moments: dict[str, list[Term]], peak: str, adapters: int, blocks: int
 ) -> Need:
     matrix, workload = case.matrix, case.workload
-    kind = "static"
-    if workload.variable_length:
-        kind = "variable"
-    if workload.expandable_segments:
-        kind = "expandable"
-    share = matrix.reserve_share(kind)
-    coming = max(
-        sum(term.bytes for term in found if term.part in (ACTIVATIONS, LOGITS, BUFFERS)) for found in moments.values()
-    )
-    cached = _scaled(CACHED, f"kept by torch's allocator ({kind} lengths)", coming, share)
-    small = 0
-    if workload.method != FULL and not workload.expandable_segments:
-        # Tensors of less than 10 MB live in blocks that larger ones cannot use again.
-        there = {term.name for term in terms}
-        small = sum(
-            term.bytes
-            for term in moments.get("optimizer step", ())
-            if term.name not in there and term.part in (GRADIENTS, OPTIMIZER)
-        )
-    rest = [cached]
-    if blocks and not workload.expandable_segments:
-        rest.append(
-            _term(
-                *(CACHED, "blocks of logits in another width", blocks, "blocks of other sizes cannot be joined"),
-                *(f"{blocks:,}", share.source, (0.0, 1.6)),
-            )
-        )
-    if small:
-        rest.append(
-            _term(
-                *(CACHED, "blocks of small tensors, not shared with large ones", small),
-                "gradients and temporaries of the adapters",
-                f"{small:,}",
-                share.source,
-                (0.3, 1.2),
-            )
-        )
+    rest = _cached(case, terms, moments, blocks)
     beside = [_ranged(CONTEXT, "CUDA context and kernels", matrix.process_bytes("context"))]
     if workload.sharding.degree > 1:
         beside.append(_ranged(CONTEXT, "NCCL", matrix.process_bytes("nccl")))
-    allocated = total(terms)
-    reserved = total((*terms, *rest))
+    allocated = widened(total(terms), *_ALLOCATED)
+    reserved = widened(total((*terms, *rest)), *_RESERVED)
     everything = (*terms, *rest, *beside)
-    device = total(everything)
+    device = widened(total(everything), *_RESERVED)
     gpus = max(1, workload.sharding.degree)
     return Need(
         terms=everything,
@@ -838,6 +800,55 @@ def _need(
         peak=peak,
         assumed=_assumed(case),
     )
+
+
+def _cached(case: _Case, terms: tuple[Term, ...], moments: dict[str, list[Term]], blocks: int) -> list[Term]:
+    """What torch's allocator keeps beside what is allocated."""
+    matrix, workload = case.matrix, case.workload
+
+    def most(*parts: str) -> int:
+        return max(sum(term.bytes for term in found if term.part in parts) for found in moments.values())
+
+    if workload.expandable_segments:
+        share = matrix.reserve_share("expandable")
+        return [_scaled("kept by torch's allocator", most(ACTIVATIONS, LOGITS), share)]
+    standing = sum(term.bytes for term in terms if term.part in (WEIGHTS, ADAPTERS, OPTIMIZER))
+    rest = [
+        _scaled("blocks larger than what is in them", standing, matrix.reserve_share("standing")),
+        _scaled("blocks between their uses", most(ACTIVATIONS, LOGITS, BUFFERS), matrix.reserve_share("static")),
+    ]
+    if workload.variable_length:
+        rest.append(_scaled("blocks of batches of other lengths", most(LOGITS), matrix.reserve_share("variable")))
+    elif blocks:
+        rest.append(
+            _term(
+                *(CACHED, "blocks of logits in another width", blocks, "blocks of other sizes cannot be joined"),
+                *(f"{blocks:,}", "torch.cuda: caching allocator", (0.0, 1.6)),
+            )
+        )
+    there = {term.name for term in terms}
+    if workload.method != FULL:
+        # Tensors of less than 10 MiB live in blocks that larger ones cannot use again.
+        small = sum(
+            term.bytes
+            for term in moments.get("optimizer step", ())
+            if term.name not in there and term.part in (GRADIENTS, OPTIMIZER)
+        )
+        rest.append(
+            _term(
+                *(CACHED, "blocks of small tensors", small, "gradients and temporaries of the adapters"),
+                *(f"{small:,}", "torch.cuda: caching allocator", (0.3, 1.2)),
+            )
+        )
+    elif case.zero and workload.sharding.kind != "zero3":
+        size = 8 * largest(case.shape.tensors)
+        rest.append(
+            _term(
+                *(CACHED, "block of the largest gradient in fp64", size, "8 x parameters of one tensor"),
+                *(f"{size:,}", "deepspeed: get_grad_norm_direct", (0.0, 1.2)),
+            )
+        )
+    return [term for term in rest if term.bytes]
 
 
 def _host(case: _Case, adapters: int) -> Interval:
@@ -884,10 +895,10 @@ def _term(
     return Term(part, name, amount, formula, numbers, source, low, high)
 
 
-def _scaled(part: str, name: str, base: int, share: Range) -> Term:
+def _scaled(name: str, base: int, share: Range) -> Term:
     low, amount, high = (round(base * one) for one in (share.low, share.expected, share.high))
     numbers = f"{share.expected:g} x {base:,}"
-    return Term(part, name, amount, "share x what comes and goes", numbers, share.source, low, high)
+    return Term(CACHED, name, amount, "share x bytes", numbers, share.source, low, high)
 
 
 def _ranged(part: str, name: str, found: Range) -> Term:
