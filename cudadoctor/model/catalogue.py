@@ -377,7 +377,8 @@ CATALOGUE: dict[str, FactSpec] = {
     "oom.allowed": FactSpec("int", "memory that torch was told to keep within", "bytes"),
     "oom.private_pools": FactSpec("int", "memory that lay in pools of CUDA graphs", "bytes"),
     "oom.program": FactSpec(
-        "str", "whose report it is: torch, jax, tensorflow, llama.cpp, cupy, paddle; absent: not told"
+        "str",
+        "whose report it is: torch, vllm, sglang, jax, tensorflow, llama.cpp, cupy, paddle, tensorrt; absent: not told",
     ),
     "oom.phase": FactSpec(
         "str", "what the program was at, by its traceback: loading, attention, loss, backward, optimizer, cache"

@@ -55,6 +55,8 @@ _LEFT_OVER = 0.03
 # cause; between them it is told, and no certainty is claimed. Rules of thumb.
 _MUCH = 0.1
 _SOME = 0.03
+# Programs whose memory torch's allocator gives out.
+_OF_TORCH = ("torch", "vllm", "sglang")
 # No program means to ask for so many times the card at once: a shape went wrong.
 _NONSENSE = 8
 
@@ -128,7 +130,7 @@ def _reported(case: Case, told: Numbers) -> Outcome:
         "phase",
     )
     evidence += [f"oom.{name}" for name in (*names, "phase") if case.fact(f"oom.{name}").is_known]
-    who = "torch" if case.value("oom.program", "torch") == "torch" else "the program"
+    who = "torch" if case.value("oom.program", "torch") in _OF_TORCH else "the program"
     asked = f"asked for {show_size(told.tried)}" if told.tried is not None else "asked for more"
     if told.tried is not None and told.total is not None and told.tried > told.total:
         message = f"the program {asked} at once, and the whole GPU has {show_size(told.total)}"
@@ -313,6 +315,12 @@ _LLAMA_CPP = (
     "Fewer layers on the GPU (-ngl), a shorter context (-c), a quantised cache (-fa on -ctk q8_0 -ctv q8_0), a smaller "
     "batch (-ub 256), or a smaller quantisation of the model. In ollama: num_gpu, num_ctx, OLLAMA_KV_CACHE_TYPE=q8_0.",
 )
+_ENGINE = (
+    "Have the engine need less",
+    "vLLM: a smaller --max-model-len, --max-num-seqs and --max-num-batched-tokens, --enforce-eager (no CUDA graphs), a "
+    "lower --gpu-memory-utilization where others are on the card, --kv-cache-dtype fp8, quantised weights, "
+    "--tensor-parallel-size. SGLang: --mem-fraction-static lower, --chunked-prefill-size, --cuda-graph-max-bs.",
+)
 _PREALLOCATED = (
     "Let the framework take more of the GPU, or less at a time",
     "JAX takes three quarters of the card at its start: XLA_PYTHON_CLIENT_MEM_FRACTION=.95 lets it take more. "
@@ -324,6 +332,8 @@ _PREALLOCATED = (
 def _matching(case: Case) -> tuple[Remedy, ...]:
     """What helps just where the program ran out, or this program."""
     program, phase = case.value("oom.program"), case.value("oom.phase")
+    if program in ("vllm", "sglang") and phase != "loading":
+        return (_by_hand(*_ENGINE, "need-less-engine"),)
     if phase in _MATCHING:
         return (_by_hand(*_MATCHING[phase], f"need-less-{phase}"),)
     if program == "llama.cpp":

@@ -272,6 +272,30 @@ TEXTS: dict[str, Told] = {
         {"tried": 8, "allocated": 12, "program": "cupy"},
         "unclear",
     ),
+    "vLLM, its traceback": Told(
+        TRAINING.format(
+            frames='  File "/venv/site-packages/vllm/worker/model_runner.py", line 1243, in execute_model\n'
+            "    hidden_states = model_executable(\n"
+        ),
+        {"program": "vllm", "phase": None},
+        "real",
+        "need-less-engine",
+    ),
+    "vLLM warms up": Told(
+        "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try "
+        "lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine.",
+        {"program": "vllm"},
+        "unclear",
+        "need-less-engine",
+    ),
+    "TensorRT": Told(
+        "[TRT] [E] Requested amount of GPU memory (8589934592 bytes) could not be allocated. There may not be enough "
+        "free memory for allocation to succeed.",
+        {"tried": 8, "program": "tensorrt"},
+        "unclear",
+    ),
+    "ComfyUI": Told("Allocation on device \nThis error means you ran out of memory on your GPU.", {}, "unclear"),
+    "CTranslate2": Told("RuntimeError: CUDA failed with error out of memory", {}, "unclear"),
     "PaddlePaddle": Told(
         "ResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot allocate 512.000000MB memory on GPU 0, "
         "10.500000GB memory has been allocated and available memory is only 256.000000MB.",
@@ -316,6 +340,11 @@ def test_the_document_holds_the_numbers() -> None:
         "reserved": 14531,
         "total": 16128,
     }
+
+
+def test_another_maker_s_gpu_is_not_read() -> None:
+    text = "RuntimeError: MPS backend out of memory (MPS allocated: 17.9 GiB). Tried to allocate 256 MiB on its pool."
+    assert facts_of(diagnose_texts([text])) == {}
 
 
 def test_memory_of_the_machine_is_not_the_gpu_s() -> None:

@@ -11,6 +11,9 @@ llama.cpp, and what is built on it:
     ggml_gallocr_reserve_n: failed to allocate CUDA0 buffer of size 2684354560
 CuPy:
     Out of memory allocating 8,000,000,000 bytes (allocated so far: 12,000,000,000 bytes, limit set to: ...)
+vLLM, TensorRT:
+    CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try lowering `max_num_seqs` or
+    Requested amount of GPU memory (34359738368 bytes) could not be allocated.
 PaddlePaddle:
     Out of memory error on GPU 0. Cannot allocate 512.000000MB memory on GPU 0, 10.500000GB memory has been allocated
     and available memory is only 256.000000MB.
@@ -36,12 +39,16 @@ TRIGGERS = (
     "out of memory allocating",
     "out of memory error on gpu",
     "maxinuse:",
+    "amount of gpu memory (",
+    "lowering `max_num_seqs`",
 )
 
 _SIZE = r"(\d[\d.]{0,12} ?(?:[KMGT]i?B|bytes))"
 _WHOLE = r"(\d{1,3}(?:,\d{3}){1,6}|\d{1,18})"
 # Program, pattern, and what its groups are: facts in their order.
-_WORDINGS = (
+_WORDINGS: tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...] = (
+    ("vllm", re.compile(r"out of memory occurred when .{0,80}lowering `max_num_seqs`"), ()),
+    ("tensorrt", re.compile(rf"Requested amount of GPU memory \({_WHOLE} bytes\) could not be allocated"), ("tried",)),
     ("jax", re.compile(rf"Out of memory while trying to allocate {_WHOLE} ?bytes"), ("tried",)),
     ("jax", re.compile(rf"Out of memory while trying to allocate {_SIZE}"), ("tried",)),
     (

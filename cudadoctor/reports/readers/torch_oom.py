@@ -67,6 +67,8 @@ _PHASES = re.compile(
     r"|set_module_tensor_to_device|load_checkpoint)"
     r"|(?P<backward>\.backward\(|_engine_run_backward|torch[/\\]autograd[/\\])"
 )
+# An inference engine that stands in a traceback.
+_ENGINE = re.compile(r"[/\\](vllm|sglang)[/\\]")
 _WIDTH = 400
 _TRACEBACK = 120
 _OTHERS = re.compile(rf"\bProcess \d{{1,10}} has {_SIZE} memory in use")
@@ -101,9 +103,9 @@ def read(text: Text, hits: Sequence[int], matrix: Matrix) -> Iterator[Block]:
         end = last
         said = " ".join(parts)[:_LONGEST]
         claims = list(_claims(said, hit))
-        if claims:
+        # A size alone may be of another kind of memory: of the machine, or of a GPU that is not NVIDIA's.
+        if len(claims) > 1 or _DEVICE.search(said):
             claims += _about(text, said, hit)
-        if len(claims) > 1:
             yield Block("torch's report of full memory", hit, last, tuple(claims), LOG)
 
 
@@ -145,22 +147,27 @@ def _numbers_of(said: str, patterns: Sequence[tuple[str, re.Pattern[str]]], line
 
 def _about(text: Text, said: str, line: int) -> Iterator[Claim]:
     """Whose report it is, of which GPU, and what the program was at."""
-    yield Claim("oom.program", "torch", line)
+    engine, phase = _traceback(text, line)
+    yield Claim("oom.program", engine or "torch", line)
     device = _DEVICE.search(said)
     if device:
         yield Claim("oom.device", int(device.group(1) or device.group(2)), line)
-    phase = _phase(text, line)
     if phase:
         yield Claim("oom.phase", phase, line)
 
 
-def _phase(text: Text, line: int) -> str:
-    """By the deepest line of the traceback above `line` that tells; empty where there is none, or it tells nothing."""
+def _traceback(text: Text, line: int) -> tuple[str, str]:
+    """The engine whose traceback stands above `line`, and what it was at: the deepest line that tells. Empty where
+    there is none, or it tells nothing."""
+    engine = phase = ""
     for index in range(line - 1, max(-1, line - _TRACEBACK), -1):
         above = text[index][:_WIDTH]
         if "Traceback (most recent" in above or "Tried to allocate" in above:
             break
-        told = _PHASES.search(above)
-        if told:
-            return str(told.lastgroup)
-    return ""
+        if not phase:
+            told = _PHASES.search(above)
+            phase = str(told.lastgroup) if told else ""
+        if not engine:
+            made = _ENGINE.search(above)
+            engine = made.group(1) if made else ""
+    return engine, phase
