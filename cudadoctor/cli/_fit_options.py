@@ -11,9 +11,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST = 10**9
 
-
 # Where a context keeps what was typed for an option: the command that asks the same again is made of it.
 AS_TYPED = "cudadoctor.as_typed."
+
 
 _UNITS = {"": 1 << 30, "gib": 1 << 30, "gb": 10**9, "mib": 1 << 20, "mb": 10**6, "tib": 1 << 40, "tb": 10**12}
 
@@ -26,6 +26,7 @@ def _count(ctx: click.Context, option: click.Parameter, value: Optional[str]) ->
     number = int(match.group(1)) * (1024 if match.group(2) else 1) if match else 0
     if not 1 <= number <= _MOST:
         raise click.BadParameter(f"{value!r} is not a whole number from 1 on, such as 4096 or 32k", ctx, option)
+    ctx.meta[f"{AS_TYPED}{option.name}"] = value
     return number
 
 
@@ -100,6 +101,7 @@ RUN_OPTIONS = (
     ),
     click.option("--expandable-segments", is_flag=True, help="PYTORCH_CUDA_ALLOC_CONF has expandable_segments:True."),
     click.option("--fused-optimizer", is_flag=True, help="The optimizer's step is one kernel (fused=True)."),
+    click.option("--fused-kernels", is_flag=True, help="Training with torch.compile, or Liger's kernels."),
     click.option("--variable-length", is_flag=True, help="Sequences of training differ in length and are not packed."),
 )
 

@@ -44,12 +44,13 @@ _KEYS = {
     "accumulate": "accum",
     "offload": "cpu_offload",
     "expandable_segments": "expandable_segments",
-    "fused_optimizer": "fused",
+    "fused_optimizer": "fused_optimizer",
+    "fused_kernels": "fused",
     "variable_length": "variable_length",
 }
 _OF_TRAINING = (
     *("optimizer", "precision", "checkpointing", "loss", "lora_rank", "lora_targets", "accumulate", "fused_optimizer"),
-    *("variable_length", "zero", "fsdp"),
+    *("fused_kernels", "variable_length", "zero", "fsdp"),
 )
 _OF_INFERENCE = ("prompt", "kv", "engine")
 _SHARED_BY = ("zero", "fsdp", "tp", "pp")

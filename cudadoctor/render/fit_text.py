@@ -101,12 +101,13 @@ def _rows(view: FitView) -> Iterator[str]:
         found.append(("cache", f"{both(answer.need.kv_bytes_per_token * 1024)} for every 1,024 tokens of a sequence"))
     if speed.tokens is not None:
         shown = f"{speed.tokens:,.0f}" if speed.tokens >= 10 else f"{speed.tokens:.1f}"
-        found.append(("speed", f"at most {shown} tokens/s for one sequence: {speed.formula}"))
+        found.append(("speed", f"at most {shown} tokens/s for one sequence: the memory's bandwidth allows no more"))
     if speed.load_seconds is not None:
         found.append(("loading", f"{seconds(*speed.load_seconds)}: {speed.load_formula}"))
     if answer.need.host.expected:
         purpose = "to load it" if workload.offload == "none" else "for loading and what is offloaded"
-        found.append(("RAM", f"{span(answer.need.host.low, answer.need.host.high)} {purpose}"))
+        low, high = answer.need.host.low, answer.need.host.high
+        found.append(("RAM", f"{span(low, high) if low else 'up to ' + both(high)} {purpose}"))
     if answer.need.peak:
         found.append(("peak", answer.need.peak))
     for name, text in found:

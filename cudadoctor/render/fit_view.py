@@ -123,15 +123,22 @@ def doing(workload: Workload) -> str:
     if workload.method == WEIGHTS:
         return "loading the weights"
     if workload.method == INFER:
-        return ", ".join(
-            (f"inference with {workload.engine}", size, f"KV cache in {workload.kv}", _attention(workload))
-        )
+        texts = [f"inference with {workload.engine}", size, f"KV cache in {workload.kv}", _attention(workload)]
+        return ", ".join((*texts, *_spread(workload)))
     kind = {FULL: "full training", LORA: "LoRA", QLORA: "QLoRA"}[workload.method]
     texts = [kind, size, f"precision {workload.precision}", f"optimizer {workload.optimizer}", _attention(workload)]
     if workload.method in (LORA, QLORA):
         texts.insert(1, f"rank {workload.lora.rank} on {' '.join(workload.lora.targets)}")
     texts.append("no checkpointing" if workload.checkpointing == "none" else f"checkpointing {workload.checkpointing}")
     texts.append(f"{workload.loss} loss")
+    if workload.fused_kernels:
+        texts.append("fused kernels")
+    if workload.fused_optimizer:
+        texts.append("fused optimizer")
+    if workload.expandable_segments:
+        texts.append("expandable segments")
+    if workload.variable_length:
+        texts.append("sequences of different lengths")
     if workload.accumulation:
         texts.append("gradients accumulated")
     return ", ".join((*texts, *_spread(workload)))

@@ -67,8 +67,8 @@ ok    llama-3.1-8b fits on RTX 4090: it takes 16.0 to 16.7 GiB (17.2 to 17.9 GB)
   batch       at most 14 of 4,096 tokens fit
   context     at most 61,440 tokens fit at batch 1
   cache       0.12 GiB (0.13 GB) for every 1,024 tokens of a sequence
-  speed       at most 63 tokens/s for one sequence: 1,008 GB/s / 16.1 GB that
-              every token reads
+  speed       at most 63 tokens/s for one sequence: the memory's bandwidth
+              allows no more
   loading     2.3 to 32 s: 16.1 GB at 0.5 to 7 GB/s (SATA to NVMe)
   RAM         5.00 to 15.0 GiB (5.37 to 16.1 GB) to load it
   peak        prefill
