@@ -29,7 +29,8 @@ _SHARDED = ("zero3", "fsdp", "tp", "pp")
 _SMALL_RANK = 8
 _ROUND = 256
 _SHORTEST = 256
-_CHUNKS = (2048, 1024, 512, 256, 128)
+# Tokens that pass at once. vLLM wants as many as it has sequences; llama.cpp starts with 512.
+_CHUNKS = {"transformers": (2048, 1024, 512, 256), "vllm": (4096, 2048, 1024, 512), "llama.cpp": (256, 128)}
 # Frameworks that are written as transformers is.
 _LIKE_TRANSFORMERS = "transformers"
 
@@ -128,7 +129,8 @@ def _smaller_prefill(sums: Sums, setting: Setting) -> Sequence[Setting]:
     if workload.method != INFER or setting.model.architecture.kind != DECODER:
         return ()
     now = workload.prefill_chunk or workload.prompt or workload.context
-    return [setting._replace(workload=workload._replace(prefill_chunk=chunk)) for chunk in _CHUNKS if chunk < now]
+    chunks = [chunk for chunk in _CHUNKS.get(workload.engine, ()) if chunk < now]
+    return [setting._replace(workload=workload._replace(prefill_chunk=chunk)) for chunk in chunks]
 
 
 def _checkpointing(sums: Sums, setting: Setting) -> Sequence[Setting]:
@@ -208,7 +210,9 @@ def _shorter(sums: Sums, setting: Setting) -> list[Setting]:
     now = setting.workload.context
     if not has_context(setting) or now <= _SHORTEST:
         return []
-    found = most(lambda context: sums.fits(with_context(setting, context)), now // 2, now - 1)
+    found = None
+    if not sums.fits(setting):
+        found = most(lambda context: sums.fits(with_context(setting, context)), now // 2, now - 1)
     if found is None:
         return [with_context(setting, max(_SHORTEST, now // 2))]
     rounded = found // _ROUND * _ROUND
@@ -266,10 +270,17 @@ def _offload_all(sums: Sums, setting: Setting) -> Sequence[Setting]:
 
 
 def _offload_layers(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    """As few layers as do go to the machine's memory: reading them there is what costs time."""
     workload = setting.workload
-    if workload.method != INFER or workload.offload != "none":
+    if workload.method != INFER or workload.offload != "none" or sums.fits(setting):
         return ()
-    return _workload(setting, offload="layers")
+    layers = setting.model.architecture.layer_count
+    kept = most(lambda number: sums.fits(_with_layers(setting, number)), layers // 2, layers - 1)
+    return [_with_layers(setting, kept or 0)]
+
+
+def _with_layers(setting: Setting, number: int) -> Setting:
+    return setting._replace(workload=setting.workload._replace(offload="layers", gpu_layers=number))
 
 
 def _kv_8bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
@@ -394,15 +405,11 @@ def variants_of(sums: Sums, setting: Setting, change: str) -> Sequence[Setting]:
         return ()
     if not _serves(sums, setting, f"{change}-{framework}"):
         return ()
-    before = sums.need(setting)
-    if before is None:
-        return ()
-    found = []
-    for variant in CHANGES[change](sums, setting):
-        after = sums.need(variant)
-        if after is not None and after.device.expected < before.device.expected and _has_ram(sums, setting, variant):
-            found.append(variant)
-    return found
+    return [
+        variant
+        for variant in CHANGES[change](sums, setting)
+        if _needs_less(sums, variant, setting) and _has_ram(sums, setting, variant)
+    ]
 
 
 def _has_ram(sums: Sums, before: Setting, after: Setting) -> bool:
@@ -486,7 +493,7 @@ def _numbers(sums: Sums, before: Setting, after: Setting) -> dict[str, Any]:
         "rank": workload.lora.rank,
         "gpus": workload.sharding.degree,
         "chunk": workload.prefill_chunk,
-        "layers": _layers_kept(after, kept, was),
+        "layers": _layers_kept(after),
         "gib": max(1, (min(room, kept) if kept else room - beside) // _GIB),
         "host": max(1, (ram if ram is not None else max(0, moved) * 5 // 4) // _GIB),
         "moved": -(-max(0, moved) // _GIB),
@@ -495,14 +502,11 @@ def _numbers(sums: Sums, before: Setting, after: Setting) -> dict[str, Any]:
     }
 
 
-def _layers_kept(after: Setting, kept: int, was: Any) -> int:
-    """How many layers stay on the GPU, by the share of the weights that does."""
+def _layers_kept(after: Setting) -> int:
+    """How many layers stay on the GPU."""
     layers = after.model.architecture.layer_count
-    named = getattr(after.workload, "gpu_layers", None)
-    if isinstance(named, int):
-        return named
-    before = sum(term.bytes for term in was.terms if term.part == WEIGHTS) if was is not None else 0
-    return layers * kept // before if before else layers
+    named = after.workload.gpu_layers
+    return layers if named is None else named
 
 
 # -- together ----------------------------------------------------------------------------------------------------------
@@ -521,23 +525,27 @@ def cure(sums: Sums, setting: Setting) -> Optional[Combination]:
     room = sums.room(setting)
     if room is None or sums.need(setting) is None or sums.fits(setting):
         return None
-    order = _order(sums, setting)
-    kept = [change for change in order if change not in _RELUCTANT]
-    steps = _greedy(sums, setting, kept)
-    if _reaches(sums, setting, steps):
-        # Would giving up some length have spared worse?
-        shorter = _greedy(sums, setting, order)
-        if _reaches(sums, setting, shorter) and _worst(sums, shorter) < _worst(sums, steps):
-            steps = shorter
-    else:
-        shorter = _greedy(sums, setting, [*kept, *_RELUCTANT])
-        steps = shorter if _reaches(sums, setting, shorter) else steps
+    steps: list[_Step] = []
+    for order in _orders(sums, setting):
+        tried = _greedy(sums, setting, order)
+        steps = tried or steps
+        if _reaches(sums, setting, tried):
+            break
     end = _played(sums, setting, steps)
     if sums.verdict(end) in (FITS, TIGHT):
         wanted = sums.verdict(end)
         steps = _milder(sums, setting, _pruned(sums, setting, steps, wanted), wanted)
         return _combination(sums, setting, steps)
     return None
+
+
+def _orders(sums: Sums, setting: Setting) -> list[list[str]]:
+    """In which order changes are tried: without last resorts, and without a shorter context; then with either, then
+    with both."""
+    rows = sums.matrix.changes()
+    everything = [change for change in _order(sums, setting) if change not in _RELUCTANT]
+    mild = [change for change in everything if not cost(rows[change])[0]]
+    return [mild, [*mild, *_RELUCTANT], everything, [*everything, *_RELUCTANT]]
 
 
 def _order(sums: Sums, setting: Setting) -> list[str]:
@@ -548,25 +556,33 @@ def _order(sums: Sums, setting: Setting) -> list[str]:
     return sorted(CHANGES, key=lambda change: (*cost(rows[change]), -alone.get(change, 0)))
 
 
-def _worst(sums: Sums, steps: Sequence[_Step]) -> tuple[bool, int, int]:
-    rows = sums.matrix.changes()
-    return max(cost(rows[step.change]) for step in steps)
-
-
-def _greedy(sums: Sums, setting: Setting, order: Sequence[str]) -> list[_Step]:
+def _greedy(sums: Sums, start: Setting, order: Sequence[str]) -> list[_Step]:
+    """Change after change until it fits. A stronger one of a group takes the place of a milder one."""
     steps: list[_Step] = []
+    setting = start
     for change in order:
         if sums.fits(setting):
             break
-        variants = variants_of(sums, setting, change)
+        rest = [step for step in steps if step.change not in _group(change)]
+        before = setting if len(rest) == len(steps) else _played(sums, start, rest)
+        variants = [variant for variant in variants_of(sums, before, change) if _needs_less(sums, variant, setting)]
         if not variants:
             continue
         chosen = next((variant for variant in variants if sums.fits(variant)), None)
         if chosen is None and change in _RELUCTANT:
             continue
         setting = chosen if chosen is not None else variants[-1]
-        steps.append(_Step(change))
+        steps = [*rest, _Step(change)]
     return steps
+
+
+def _group(change: str) -> tuple[str, ...]:
+    return next((group for group in _GROUPS if change in group), ())
+
+
+def _needs_less(sums: Sums, after: Setting, before: Setting) -> bool:
+    now, was = sums.need(after), sums.need(before)
+    return now is not None and was is not None and now.device.expected < was.device.expected
 
 
 def _played(sums: Sums, setting: Setting, steps: Sequence[_Step]) -> Setting:
@@ -601,7 +617,7 @@ def _pruned(sums: Sums, setting: Setting, steps: list[_Step], wanted: str) -> li
 def _milder(sums: Sums, setting: Setting, steps: list[_Step], wanted: str) -> list[_Step]:
     """With the mildest of each group and the mildest variant of each that still do."""
     for place, step in enumerate(steps):
-        group = next((group for group in _GROUPS if step.change in group), (step.change,))
+        group = _group(step.change) or (step.change,)
         for change in group[: group.index(step.change)]:
             tried = [*steps[:place], _Step(change), *steps[place + 1 :]]
             if _reaches(sums, setting, tried, wanted):

@@ -92,6 +92,7 @@ def warnings(sums: Sums, setting: Setting) -> tuple[str, ...]:
         _disk(sums),
         _lockable(sums, setting, need),
         *_compute(sums, setting),
+        _engine_share(sums, setting, need),
     ]
     return tuple(sentence for sentence in found if sentence)
 
@@ -167,3 +168,21 @@ def _compute(sums: Sums, setting: Setting) -> list[str]:
     if not workload.trains and not sums.matrix.serves(workload.engine, capability, sums.target.system, family):
         found.append(f"{workload.engine} does not run on this GPU or system")
     return found
+
+
+def _engine_share(sums: Sums, setting: Setting, need: Need) -> str:
+    """An engine that takes a share of the GPU has to be told, where its own is too small or not free."""
+    engine = sums.matrix.engine_share(setting.workload.engine)
+    cards = sums.cards(setting)
+    if engine is None or setting.workload.trains or not cards:
+        return ""
+    total, free = cards[-1].total, cards[-1].free
+    if total is None or free is None or need.device.expected > free:
+        return ""
+    if need.device.expected <= engine.share * total <= free:
+        return ""
+    share = int(100 * free / total) / 100
+    return (
+        f"{setting.workload.engine} takes {engine.share:g} of the GPU unless told otherwise: "
+        f"start it with {engine.flag} {share:g}"
+    )

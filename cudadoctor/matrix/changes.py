@@ -30,6 +30,15 @@ class ChangeRow(NamedTuple):
     checked: str
 
 
+class EngineShare(NamedTuple):
+    """Of a GPU an engine takes this share, however little the model needs, unless its flag says another."""
+
+    share: float
+    flag: str
+    source: str
+    checked: str
+
+
 class Demand(NamedTuple):
     """What a feature needs: at least that compute capability, none of these systems, one of these families of models
     (empty: any)."""
@@ -72,6 +81,14 @@ class ChangeQuestions(Sections):
             "change frameworks",
             lambda: frozenset(name for row in self.raw("changes")["line"] for name in row["frameworks"]),
         )
+
+    def engine_share(self, engine: str) -> Optional[EngineShare]:
+        """None: it takes what it needs."""
+        data = self.raw("changes")
+        for row in data["engine"]:
+            if row["name"] == engine:
+                return EngineShare(row["share"], row["flag"], *origin(data, row))
+        return None
 
     def demands(self, feature: str) -> tuple[Demand, ...]:
         """What it needs; empty: nothing is known to stand against it."""

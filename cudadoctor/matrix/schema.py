@@ -510,6 +510,9 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             frameworks=_r(_list_of(_text), "names of frameworks and engines"),
             lines=_r(_list_of(_text), "lines"),
         ),
+        "engine": _table(
+            name=_r(_text, "an engine"), share=_r(_share, "a share between 0 and 1"), flag=_r(_text, "its flag")
+        ),
         "demand": _table(
             feature=_r(_text, "a name"),
             capability=_c(_matches(_CC), "a compute capability"),
