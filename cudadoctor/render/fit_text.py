@@ -9,7 +9,7 @@ from cudadoctor.fit.need import Interval
 from cudadoctor.fit.workload import INFER, WEIGHTS
 from cudadoctor.render import fit_bar
 from cudadoctor.render.fit_sizes import GB, GIB, both, fixed, seconds, span
-from cudadoctor.render.fit_view import FitView, card_text, doing, headline, place_of
+from cudadoctor.render.fit_view import FitView, card_text, doing, headline, model_text, place_of
 from cudadoctor.render.style import Style, clean, hanging, wrap
 
 # More changes and alternatives than anybody weighs against each other; --verbose shows all.
@@ -84,7 +84,7 @@ def _numbers(amount: Interval, unit: int) -> tuple[str, str]:
 def _rows(view: FitView) -> Iterator[str]:
     answer = view.answer
     workload, speed = answer.workload, answer.speed
-    found = [("run", f"{doing(workload)}; weights in {answer.model.weights}")]
+    found = [("model", model_text(answer.model)), ("run", doing(workload))]
     fits = answer.verdict in (FITS, TIGHT)
     if answer.available is not None and workload.method != WEIGHTS:
         if answer.largest_batch is not None:
@@ -181,10 +181,10 @@ def _alternatives(view: FitView) -> Iterator[str]:
 
 def _alternative(item: Alternative) -> str:
     name = item.name
-    if item.gpus > 1:
+    if item.gpus > 1 and item.kind != "model":
         # What is known of a GPU by its memory alone is called "a GPU with 24 GiB".
         name = f"{item.gpus} GPUs{name[5:]}" if name.startswith("a GPU") else f"{item.gpus}x {name}"
-    each = " each" if item.gpus > 1 else ""
+    each = " on each GPU" if item.gpus > 1 else ""
     about = card_text(item.card) if item.card is not None and not item.name.startswith("a GPU") else ""
     text = f"{name}: {about}; " if about else f"{name}: "
     text += f"takes {span(item.need.low, item.need.high)}{each}"

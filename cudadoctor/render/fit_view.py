@@ -6,6 +6,7 @@ from typing import Optional
 
 from cudadoctor.fit import need as parts
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Answer
+from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.need import Interval
 from cudadoctor.fit.spec import FILE
 from cudadoctor.fit.target import Card
@@ -115,6 +116,26 @@ def place_of(answer: Answer) -> str:
     return "on " + " + ".join(f"{count}x {name}" if count > 1 else name for name, count in counted.items())
 
 
+def model_text(model: Model) -> str:
+    """8.03 billion parameters, weights in bf16."""
+    shape = model.architecture
+    text = f"{_count(shape.parameters)} parameters"
+    if shape.active_parameters != shape.parameters:
+        text += f", {_count(shape.active_parameters)} of them for each token"
+    text += f", weights in {model.weights}"
+    if model.stored is not None:
+        files = f" in {model.stored.files} files" if model.stored.files > 1 else ""
+        text += f", {both(model.stored.total)} as stored{files}"
+    return text
+
+
+def _count(number: int) -> str:
+    for unit, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if number >= unit:
+            return f"{number / unit:.3g} {name}" if number < 1000 * unit else f"{number / unit:,.0f} {name}"
+    return f"{number:,}"
+
+
 def doing(workload: Workload) -> str:
     """One line of all that was asked for and taken for granted: what is done, with which types and sizes."""
     size = f"batch {workload.batch:,}, {workload.context:,} tokens"
@@ -123,7 +144,9 @@ def doing(workload: Workload) -> str:
     if workload.method == WEIGHTS:
         return "loading the weights"
     if workload.method == INFER:
-        texts = [f"inference with {workload.engine}", size, f"KV cache in {workload.kv}", _attention(workload)]
+        texts = [f"inference with {workload.engine}", size, f"KV cache in {workload.kv}"]
+        if workload.engine == "transformers":
+            texts.append(_attention(workload))
         return ", ".join((*texts, *_spread(workload)))
     kind = {FULL: "full training", LORA: "LoRA", QLORA: "QLoRA"}[workload.method]
     texts = [kind, size, f"precision {workload.precision}", f"optimizer {workload.optimizer}", _attention(workload)]

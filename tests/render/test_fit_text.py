@@ -62,8 +62,9 @@ ok    llama-3.1-8b fits on RTX 4090: it takes 16.0 to 16.7 GiB (17.2 to 17.9 GB)
   torch reserves    15.86  15.70 to 16.10   17.03  16.86 to 17.29
   nvidia-smi shows  16.31  16.00 to 16.70   17.51  17.18 to 17.93
 
+  model       8.03 billion parameters, weights in bf16
   run         inference with transformers, batch 1, 4,096 tokens, KV cache in
-              bf16, sdpa attention; weights in bf16
+              bf16, sdpa attention
   batch       at most 14 of 4,096 tokens fit
   context     at most 61,440 tokens fit at batch 1
   cache       0.12 GiB (0.13 GB) for every 1,024 tokens of a sequence
@@ -113,7 +114,7 @@ or a model  llama-3.2-1b: takes 14.0 to 17.0 GiB (15.0 to 18.3 GB)
 or a card   H200: 141 GiB (151 GB), 4,800 GB/s, 989 TFLOP/s; takes 94.5 to 110
             GiB (101 to 119 GB)
 or rent     2x H100 SXM5 80GB: 80.0 GiB (85.9 GB), 3,350 GB/s, 989 TFLOP/s;
-            takes 60.0 to 70.0 GiB (64.4 to 75.2 GB) each
+            takes 60.0 to 70.0 GiB (64.4 to 75.2 GB) on each GPU
 
 warn  RAM: 32 GiB (34 GB) is less than the 64 GiB (69 GB) that loading takes at
       its peak
