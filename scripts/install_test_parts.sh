@@ -7,6 +7,7 @@
 #   nvidia-smi       nvidia-smi and its libraries of four driver generations, out of Debian's packages
 #   windows-python   CPython for Windows with the packages that we need, and a wine prefix to run it in
 #   torch            a virtual environment with the CPU build of torch
+#   transformers     one with transformers and peft, which uses the torch of the part above
 #   nvcc             NVIDIA's compiler, out of PyPI's packages
 #   ray              a virtual environment with Ray
 #   kubernetes-validate  one with the schemas of Kubernetes' objects and what checks manifests against them
@@ -162,6 +163,20 @@ torch() {
   say "torch: $target"
 }
 
+transformers() {
+  local target=$parts/transformers found
+  [ -e "$target/ready" ] && return
+  torch
+  rm -rf "$target"
+  "$parts/torch/bin/python" -m venv "$target"
+  # No second torch: that of the part beside is found, by pip too.
+  found=$("$parts/torch/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  printf '%s\n' "$found" >"$("$target/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
+  "$target/bin/python" -m pip --disable-pip-version-check -qq install transformers==5.24.0 peft==0.21.2
+  touch "$target/ready"
+  say "transformers: $target"
+}
+
 # ------------------------------------------------------------------------------------------------------------- nvcc
 
 nvcc() {
@@ -213,12 +228,13 @@ sshd() {
 
 main() {
   local part
-  [ $# -gt 0 ] || set -- nvidia-smi windows-python torch nvcc ray kubernetes-validate sshd
+  [ $# -gt 0 ] || set -- nvidia-smi windows-python torch transformers nvcc ray kubernetes-validate sshd
   for part in "$@"; do
     case $part in
       nvidia-smi) nvidia_smi ;;
       windows-python) windows_python ;;
       torch) torch ;;
+      transformers) transformers ;;
       nvcc) nvcc ;;
       ray) in_venv ray ray==2.60.0 ;;
       kubernetes-validate) in_venv kubernetes-validate kubernetes-validate==1.37.0 ;;

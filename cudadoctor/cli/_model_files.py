@@ -258,6 +258,13 @@ def _config_beside(path: str) -> Optional[Mapping[str, Any]]:
     return _told(beside, partial(read_config, _content(beside, _MOST_CONFIG)))
 
 
+def config_of_file(path: str) -> Mapping[str, Any]:
+    """A config.json, read. InputError where it cannot be used."""
+    from cudadoctor.parse.model_config import read_config
+
+    return _told(path, partial(read_config, _content(path, _MOST_CONFIG)))
+
+
 def _content(path: str, most: int) -> bytes:
     with _File(path) as file:
         if file.size > most:

@@ -7,9 +7,11 @@
  *   cuda = 12020              what cuDriverGetVersion says                                    [12040]
  *   cuda_init = 803           what cuInit answers: 100 no device, 804 forward compatibility ... [0]
  *   hang.cuInit = 60          cuInit sleeps so many seconds first
+ *   cuda_context_mib = 416    what a context takes on the GPU, as fake_nvml.c then shows          [0]
+ *   cuda_context = 2          what cuDevicePrimaryCtxRetain answers: 2 out of memory ...          [0]
  *
  * FAKE_CUDA_DRIVER, FAKE_CUDA_INIT and FAKE_CUDA_COUNT in the environment go before the scenario.
- * Only asking is played: nothing can be allocated or started.
+ * Only asking is played, and a context that takes memory: nothing can be allocated or started.
  */
 #include "scenario.h"
 
@@ -74,6 +76,28 @@ Result cuDeviceGetAttribute(int *out, int attribute, int device)
         *out = dot ? atoi(dot + 1) : 0;
     else
         return INVALID_VALUE;
+    return SUCCESS;
+}
+
+Result cuDeviceGetPCIBusId(char *text, int size, int device)
+{
+    int bus = (int)scenario_number(scenario_gpu(device, "bus", "0"));
+    snprintf(text, (size_t)size, "0000:%02X:00.0", bus ? bus : device + 1); /* as fake_nvml.c does */
+    return SUCCESS;
+}
+Result cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    Result result = number("FAKE_CUDA_CONTEXT", "cuda_context", "0");
+    if (!initialised)
+        return NOT_INITIALIZED;
+    if (result != SUCCESS)
+        return result;
+    *context = &initialised;
+#ifndef _WIN32
+    char variable[64]; /* the way to the other library in this process */
+    snprintf(variable, sizeof variable, "FAKE_CONTEXT_ON_%d", device);
+    setenv(variable, scenario_get("cuda_context_mib", "0"), 1);
+#endif
     return SUCCESS;
 }
 

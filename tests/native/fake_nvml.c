@@ -432,6 +432,15 @@ typedef struct {
     u64 total, reserved, free, used;
 } Memory2;
 
+/* What fake_cuda.c has made in this process. */
+static u64 context_mib(const Device *device)
+{
+    char variable[64];
+    snprintf(variable, sizeof variable, "FAKE_CONTEXT_ON_%d", device->gpu);
+    const char *value = getenv(variable);
+    return value ? scenario_number(value) : 0;
+}
+
 static Return memory(const Device *device, Memory2 *out)
 {
     char profile[32];
@@ -440,7 +449,7 @@ static Return memory(const Device *device, Memory2 *out)
     if (error)
         return error;
     out->reserved = scenario_number(field(device, "mem_reserved_mib", "0")) << 20;
-    out->used = scenario_number(field(device, "mem_used_mib", "300")) << 20;
+    out->used = (scenario_number(field(device, "mem_used_mib", "300")) + context_mib(device)) << 20;
     out->total <<= 20;
     if (device->mig >= 0 && mig_device(device, device->mig, profile, &mib)) {
         out->total = mib << 20;
