@@ -99,11 +99,8 @@ def training(matrix: Matrix, model: Model, workload: Workload) -> Need:
     standing = _standing(case, adapters)
     kept, live = _activations(case)
     found = _loss(case)
-    loss = _loss_terms(case, found)
-    moments = _moments(case, adapters, kept, live, loss)
-    peak = max(moments, key=lambda name: sum(term.bytes for term in moments[name]))
-    terms = [term for term in (*standing, *moments[peak]) if term.bytes]
-    return _need(case, tuple(terms), moments, peak, adapters, found.kept if found else 0)
+    moments = _moments(case, adapters, kept, live, _loss_terms(case, found))
+    return _need(case, standing, moments, adapters, found.kept if found else 0)
 
 
 def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
@@ -449,7 +446,7 @@ def _activations(case: _Case) -> tuple[list[Term], list[Term]]:
     whole = case.shares.tensor if case.framework.sequence_parallel else 1
     kept = 0
     layers_kept: list[str] = []
-    one_layer, passing, inputs = 0, 0, 0
+    one_layer, passing = 0, 0
     for run in shape.layers:
         tokens, length = _tokens(case, run)
         source = 0
@@ -473,12 +470,12 @@ def _activations(case: _Case) -> tuple[list[Term], list[Term]]:
             each_kept = each
         else:
             each_kept = saved if workload.checkpointing == "full" else 0
-        kept += number * each_kept * tokens
-        inputs += number * saved * tokens
+        # A pipeline's first stage holds as many micro-batches as there are stages, of its part of the layers.
+        kept += min(number * case.shares.flights, run.number) * each_kept * tokens
         layers_kept.append(f"{number} layers x {each_kept:,} bytes x {tokens:,} tokens")
-        one_layer = max(one_layer, each * tokens)
+        again = each - each_kept if workload.checkpointing == "selective" else each
+        one_layer = max(one_layer, again * tokens)
         passing = max(passing, -(-act.passing(run, shape.hidden, case.compute) // case.shares.tensor) * tokens)
-    kept *= case.shares.flights
     terms = []
     name = {
         "none": "activations of all layers",
@@ -776,24 +773,26 @@ def _joined(case: _Case) -> int:
 # -- the whole
 
 
-def _need(
-    case: _Case, terms: tuple[Term, ...], moments: dict[str, list[Term]], peak: str, adapters: int, blocks: int
-) -> Need:
-    matrix, workload = case.matrix, case.workload
-    rest = _cached(case, terms, moments, blocks)
-    beside = [_ranged(CONTEXT, "CUDA context and kernels", matrix.process_bytes("context"))]
-    if workload.sharding.degree > 1:
-        beside.append(_ranged(CONTEXT, "NCCL", matrix.process_bytes("nccl")))
-    allocated = widened(total(terms), *_ALLOCATED)
-    reserved = widened(total((*terms, *rest)), *_RESERVED)
-    everything = (*terms, *rest, *beside)
-    device = widened(total(everything), *_RESERVED)
-    gpus = max(1, workload.sharding.degree)
+def _need(case: _Case, standing: list[Term], moments: dict[str, list[Term]], adapters: int, blocks: int) -> Need:
+    peak = max(moments, key=lambda name: sum(term.bytes for term in moments[name]))
+    terms = [term for term in (*standing, *moments[peak]) if term.bytes]
+    rest = _cached(case, standing, moments, blocks)
+    beside = [_ranged(CONTEXT, "CUDA context and kernels", case.matrix.process_bytes("context"))]
+    if case.workload.sharding.degree > 1:
+        beside.append(_ranged(CONTEXT, "NCCL", case.matrix.process_bytes("nccl")))
+
+    def level(*more: Term, errs: tuple[float, float]) -> Interval:
+        """The bounds are those of the moment that reaches furthest, which need not be that of the expected peak."""
+        each = [widened(total((*standing, *found, *more)), *errs) for found in moments.values()]
+        return Interval(*(max(bounds) for bounds in zip(*each)))
+
+    allocated = level(errs=_ALLOCATED)
+    gpus = max(1, case.workload.sharding.degree)
     return Need(
-        terms=everything,
+        terms=(*terms, *rest, *beside),
         allocated=allocated,
-        reserved=reserved,
-        device=device,
+        reserved=level(*rest, errs=_RESERVED),
+        device=level(*rest, *beside, errs=_RESERVED),
         all_gpus=Interval(*(gpus * amount for amount in allocated)),
         host=_host(case, adapters),
         gpus=gpus,
@@ -802,7 +801,7 @@ def _need(
     )
 
 
-def _cached(case: _Case, terms: tuple[Term, ...], moments: dict[str, list[Term]], blocks: int) -> list[Term]:
+def _cached(case: _Case, standing: list[Term], moments: dict[str, list[Term]], blocks: int) -> list[Term]:
     """What torch's allocator keeps beside what is allocated."""
     matrix, workload = case.matrix, case.workload
 
@@ -812,9 +811,9 @@ def _cached(case: _Case, terms: tuple[Term, ...], moments: dict[str, list[Term]]
     if workload.expandable_segments:
         share = matrix.reserve_share("expandable")
         return [_scaled("kept by torch's allocator", most(ACTIVATIONS, LOGITS), share)]
-    standing = sum(term.bytes for term in terms if term.part in (WEIGHTS, ADAPTERS, OPTIMIZER))
+    lasting = sum(term.bytes for term in standing if term.part in (WEIGHTS, ADAPTERS, OPTIMIZER))
     rest = [
-        _scaled("blocks larger than what is in them", standing, matrix.reserve_share("standing")),
+        _scaled("blocks larger than what is in them", lasting, matrix.reserve_share("standing")),
         _scaled("blocks between their uses", most(ACTIVATIONS, LOGITS, BUFFERS), matrix.reserve_share("static")),
     ]
     if workload.variable_length:
@@ -826,18 +825,20 @@ def _cached(case: _Case, terms: tuple[Term, ...], moments: dict[str, list[Term]]
                 *(f"{blocks:,}", "torch.cuda: caching allocator", (0.0, 1.6)),
             )
         )
-    there = {term.name for term in terms}
     if workload.method != FULL:
-        # Tensors of less than 10 MiB live in blocks that larger ones cannot use again.
-        small = sum(
-            term.bytes
-            for term in moments.get("optimizer step", ())
-            if term.name not in there and term.part in (GRADIENTS, OPTIMIZER)
-        )
+        # Gradients and temporaries of adapters lie in blocks for tensors of less than 10 MiB, which larger ones cannot
+        # use again: what both take at their most adds up.
+        largest_moment = max(sum(term.bytes for term in found) for found in moments.values())
+        small = most(ACTIVATIONS, LOGITS, BUFFERS) + most(GRADIENTS, OPTIMIZER) - largest_moment
         rest.append(
             _term(
-                *(CACHED, "blocks of small tensors", small, "gradients and temporaries of the adapters"),
-                *(f"{small:,}", "torch.cuda: caching allocator", (0.3, 1.2)),
+                *(
+                    CACHED,
+                    "blocks of small tensors",
+                    max(0, small),
+                    "small and large ones at their most, less the peak",
+                ),
+                *(f"{max(0, small):,}", "torch.cuda: caching allocator", (0.3, 1.2)),
             )
         )
     elif case.zero and workload.sharding.kind != "zero3":
