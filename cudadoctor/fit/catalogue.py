@@ -1,8 +1,10 @@
-"""Models by name, as people type them: llama-3.1-8b, Llama 3.1 8B, meta-llama/Llama-3.1-8B-Instruct, llama3.1:8b."""
+"""Models by name, as people type them: llama-3.1-8b, Llama 3.1 8B, meta-llama/Llama-3.1-8B-Instruct, llama3.1:8b,
+and with the way it is quantised: Qwen2.5-7B-Instruct-AWQ, llama-3.1-8b-Q4_K_M."""
 
 from __future__ import annotations
 
 import re
+from typing import Optional
 
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.config import model_of_config
@@ -13,15 +15,19 @@ from cudadoctor.parse.errors import ParseError
 
 # Numbers with their unit stay together (8b, 0.5b, 124m, 128k), so that 3.1-8b and 3-1.8b remain two things.
 _WORD = pattern(r"\d+(?:\.\d+)*(?:[bmk](?![a-z]))?|[a-z]+", re.ASCII)
+_BREAK = pattern(r"[-_:. ]")
 # Words that say how a model was trained on or packed, not how large it is.
 _NOISE = frozenset(
     (
-        *("instruct", "chat", "it", "sft", "dpo", "tuned", "base", "pt", "preview", "latest", "text"),
+        *("instruct", "chat", "it", "sft", "dpo", "tuned", "pt", "preview", "latest", "text", "quantized"),
         *("hf", "meta", "model", "gguf", "ggml", "safetensors", "mlx", "onnx"),
     )
 )
+_ALSO_NOISE = frozenset((*_NOISE, "base"))  # but bert-base and t5-base are sizes
 _LONGEST = 200
 _MOST_SHOWN = 5
+
+Words = tuple[str, ...]
 
 
 def names(matrix: Matrix) -> tuple[str, ...]:
@@ -30,28 +36,22 @@ def names(matrix: Matrix) -> tuple[str, ...]:
 
 
 def find(matrix: Matrix, text: str) -> Model:
-    """The model of that name. ParseError, with the nearest names, where none or several are called so."""
-    return model_of_row(row_of(matrix, text))
-
-
-def row_of(matrix: Matrix, text: str) -> ModelRow:
-    """The row of the catalogue; errors as `find`."""
-    index = matrix.once("model_index", lambda: _index(matrix))
-    said = words(text[:_LONGEST].rsplit("/", 1)[-1])
-    for key in (said, without_noise(said)):
-        if key and key in index:
-            return index[key]
-    raise ParseError(_not_found(matrix, text, without_noise(said)))
+    """The model of that name; `weights` as its files are published, or as the end of the name says. ParseError, with
+    the nearest names, where none or several are called so."""
+    last = text[:_LONGEST].rsplit("/", 1)[-1]
+    row = _row(matrix, last)
+    if row is not None:
+        return model_of_row(row)
+    quantised = _quantised(matrix, last)
+    if quantised is not None:
+        return quantised
+    raise ParseError(_not_found(matrix, text, _without(words(last), _NOISE)))
 
 
 def model_of_row(row: ModelRow) -> Model:
     """The model that a row of the catalogue describes."""
-    model = model_of_config(row.config, row.name)
-    source = f"{row.source} ({row.checked})"
-    notes = (*model.notes, row.note) if row.note else model.notes
-    return model._replace(
-        architecture=model.architecture._replace(name=row.name, source=source), weights=row.weights, notes=notes
-    )
+    shape = model_of_config(row.config, row.name).architecture._replace(source=f"{row.source} ({row.checked})")
+    return Model(shape, row.weights, notes=(row.note,) if row.note else ())
 
 
 def smaller(matrix: Matrix, model: Model) -> tuple[Model, ...]:
@@ -64,30 +64,56 @@ def smaller(matrix: Matrix, model: Model) -> tuple[Model, ...]:
     return tuple(found for found in map(model_of_row, below) if found.architecture.kind == shape.kind)
 
 
-def words(text: str) -> tuple[str, ...]:
+def words(text: str) -> Words:
     """What a name consists of, whatever stands between."""
     return tuple(_WORD.findall(text.lower()))
 
 
-def without_noise(said: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word for word in said if word not in _NOISE)
+def _without(said: Words, noise: frozenset[str]) -> Words:
+    return tuple(word for word in said if word not in noise)
 
 
-def _index(matrix: Matrix) -> dict[tuple[str, ...], ModelRow]:
-    index: dict[tuple[str, ...], ModelRow] = {}
+def _keys(said: Words) -> tuple[Words, ...]:
+    """Under what a name is looked up, the most exact first."""
+    return (said, _without(said, _NOISE), _without(said, _ALSO_NOISE))
+
+
+def _row(matrix: Matrix, text: str) -> Optional[ModelRow]:
+    index = matrix.once("model_index", lambda: _index(matrix))
+    return next((index[key] for key in _keys(words(text)) if key in index), None)
+
+
+def _index(matrix: Matrix) -> dict[Words, ModelRow]:
+    index: dict[Words, ModelRow] = {}
     for row in matrix.models():
         for name in (row.name, *row.names):
-            said = words(name.rsplit("/", 1)[-1])
-            for key in (said, without_noise(said)):
+            for key in _keys(words(name))[:2]:
                 if key:
                     index.setdefault(key, row)
     return index
 
 
-def _not_found(matrix: Matrix, text: str, said: tuple[str, ...]) -> str:
+def _quantised(matrix: Matrix, text: str) -> Optional[Model]:
+    """Where the name ends in one of a quantisation: the model before it, with its weights stored so."""
+    from cudadoctor.fit.quantisation import scheme
+
+    for found in _BREAK.finditer(text):
+        row, end = _row(matrix, text[: found.start()]), text[found.end() :]
+        if row is None or not end:
+            continue
+        parts = [part for part in _BREAK.split(end) if part.lower() not in _ALSO_NOISE]
+        try:
+            stored = scheme(matrix, "-".join(parts)).name
+        except ParseError:
+            continue
+        return model_of_row(row)._replace(weights=stored)
+    return None
+
+
+def _not_found(matrix: Matrix, text: str, said: Words) -> str:
     shown = ascii(text if len(text) <= 60 else text[:57] + "...")
     # Whoever names a line without a size means one of its models.
-    begins = [row.name for row in matrix.models() if said and without_noise(words(row.name))[: len(said)] == said]
+    begins = [row.name for row in matrix.models() if said and words(row.name)[: len(said)] == said]
     if begins:
         return f"{shown} is not one model: {_listed(begins)}"
     from difflib import get_close_matches
@@ -95,15 +121,12 @@ def _not_found(matrix: Matrix, text: str, said: tuple[str, ...]) -> str:
     known: dict[str, str] = {}
     for row in matrix.models():
         for name in (row.name, *row.names):
-            known.setdefault("-".join(without_noise(words(name.rsplit("/", 1)[-1]))), row.name)
-    near = [known[one] for one in get_close_matches("-".join(said), known, n=3 * _MOST_SHOWN, cutoff=0.6)]
-    near = list(dict.fromkeys(near))
-    advice = (
-        f"the nearest are {_listed(near)}"
-        if near
-        else "give its config.json, a file of its weights, or a size such as 7b"
-    )
-    return f"no model called {shown} is known: {advice}"
+            known.setdefault("-".join(words(name)), row.name)
+    near = get_close_matches("-".join(said), known, n=3 * _MOST_SHOWN, cutoff=0.6)
+    listed = list(dict.fromkeys(known[one] for one in near))[:_MOST_SHOWN]
+    if listed:
+        return f"no model called {shown} is known: the nearest are {', '.join(listed)}"
+    return f"no model called {shown} is known: give its config.json, a file of its weights, or a size such as 7b"
 
 
 def _listed(found: list[str]) -> str:

@@ -13,7 +13,7 @@ from cudadoctor.parse.errors import ParseError
 
 _SIZE = pattern(r"\s*(\d{1,6}(?:\.\d{1,4})?)\s*([mbt])\s*\Z", re.ASCII | re.IGNORECASE)
 _UNIT = {"m": 10**6, "b": 10**9, "t": 10**12}
-_LEAST, _MOST = 10**6, 10**13
+_LEAST, _MOST = 10**7, 10**13
 
 
 def size_of(text: str) -> Optional[int]:
@@ -28,43 +28,41 @@ def model_of_size(matrix: Matrix, text: str) -> Model:
     if wanted is None:
         raise ParseError(f"this is not a size such as 7b: {text[:60]!a}")
     if not _LEAST <= wanted <= _MOST:
-        raise ParseError(f"no model has {text.strip()[:20]} parameters: 1M to 10T are taken")
+        raise ParseError(f"no model has {text.strip()[:20]} parameters: 10M to 10T are taken")
     rows = matrix.typical_models()
     row = min(rows, key=lambda one: max(one.parameters, wanted) / min(one.parameters, wanted))
     name = text.strip().lower()
-    config, model = dict(row.config), model_of_config(row.config, name)
+    config = dict(row.config)
     if not 0.98 <= wanted / row.parameters <= 1.02:
-        config = scaled(config, wanted / row.parameters)
-        model = model_of_config(config, name)
-    # The feed-forward width takes what is left, so that the total is the one that was asked for.
-    model = _matched(config, wanted, name, model)
-    shape = model.architecture._replace(name=name, guessed=True, source=f"{row.source} ({row.checked})")
-    plan = f"{shape.layer_count} layers and a hidden width of {shape.hidden}"
-    said = f"{name} is only a size: a dense decoder with {plan} is assumed"
-    return Model(shape, "bf16", notes=(said,))
+        config = _matched(_scaled(config, wanted / row.parameters), wanted, name)
+    shape = model_of_config(config, name).architecture
+    shape = shape._replace(name=name, guessed=True, source=f"{row.source} ({row.checked})")
+    kv_heads = config["num_key_value_heads"]
+    plan = f"{shape.layer_count} layers, a hidden width of {shape.hidden}, {kv_heads} key/value heads"
+    plan += f" and a vocabulary of {shape.vocabulary}"
+    return Model(shape, "bf16", notes=(f"{name} is only a size: a dense decoder with {plan} is assumed",))
 
 
-def scaled(config: dict[str, Any], factor: float) -> dict[str, Any]:
-    """The same plan at another size: depth and width grow alike, widths in steps of a head."""
-    made = dict(config)
+def _scaled(config: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The same plan at another size: depth and width grow alike, the width in steps of a head."""
     side = factor ** (1 / 3)
-    width = made["head_dim"]
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    made = dict(config)
     made["num_hidden_layers"] = max(2, round(config["num_hidden_layers"] * side))
-    groups = max(1, round(config["num_attention_heads"] * side / config["num_key_value_heads"]))
-    kv_heads = config["num_key_value_heads"] if groups * config["num_key_value_heads"] * width >= width else 1
-    made["num_attention_heads"] = groups * kv_heads
-    made["num_key_value_heads"] = kv_heads
-    made["hidden_size"] = made["num_attention_heads"] * width
-    made["intermediate_size"] = max(
-        64, round(config["intermediate_size"] * made["hidden_size"] / config["hidden_size"])
-    )
+    made["num_key_value_heads"] = kv_heads if round(heads * side) >= kv_heads else 1
+    step = made["num_key_value_heads"]
+    made["num_attention_heads"] = max(1, round(heads * side / step)) * step
+    made["hidden_size"] = max(1, round(config["hidden_size"] * made["num_attention_heads"] / heads))
     return made
 
 
-def _matched(config: dict[str, Any], wanted: int, name: str, model: Model) -> Model:
+def _matched(config: dict[str, Any], wanted: int, name: str) -> dict[str, Any]:
+    """The width of the feed-forward part takes what is left, so that the total is the one that was asked for."""
     layers, hidden = config["num_hidden_layers"], config["hidden_size"]
-    left = wanted - model.architecture.parameters
-    width = config["intermediate_size"] + round(left / (3 * hidden * layers))
-    if width < hidden:
-        return model
-    return model_of_config({**config, "intermediate_size": width}, name)
+    config = {
+        **config,
+        "vocab_size": min(config["vocab_size"], max(256, wanted // (3 * hidden))),
+        "intermediate_size": 1,
+    }
+    left = wanted - model_of_config(config, name).architecture.parameters
+    return {**config, "intermediate_size": max(1, 1 + round(left / (3 * hidden * layers)))}
