@@ -1,0 +1,156 @@
+"""What llama.cpp (and what is built on it, as Ollama) needs: all is allocated, buffer by buffer, before it runs."""
+
+from __future__ import annotations
+
+from cudadoctor.fit.architecture import DECODER, HEAD, LATENT, WINDOW
+from cudadoctor.fit.inference import layers_on_gpus, need
+from cudadoctor.fit.inference_parts import MIB, Moment, Setup, buffer, cache_terms, process_terms, ranged, weights
+from cudadoctor.fit.kv_cache import Held, Run, cache
+from cudadoctor.fit.need import ACTIVATIONS, BUFFERS, CACHED, LOGITS, WEIGHTS, Interval, Need, Term
+from cudadoctor.parse.errors import ParseError
+
+_FLOAT = 4  # results between the layers are fp32
+
+
+def llama_cpp(run: Setup) -> Need:
+    """Model buffer, KV buffer and compute buffer of a GPU, as its log calls them. ParseError for models that it does
+    not run."""
+    shape, workload, matrix = run.shape, run.workload, run.matrix
+    if shape.kind != DECODER:
+        raise ParseError(f"how llama.cpp runs a model of the kind {shape.kind!a} is not counted")
+    count = shape.layer_count
+    layers = layers_on_gpus(run)
+    all_of_them = layers is None or layers > count
+    here = count if layers is None else min(layers, count)
+    loaded = weights(run, outside=False, layers=here)
+    model = [*loaded.terms, *(_output(run) if all_of_them else [])]
+    ubatch = int(run.number("ubatch").expected)
+    step = int(run.number("context_step").expected)
+    tokens = -(-workload.context // step) * step
+    held = Held(step=1, windows=True, beyond=ubatch, beyond_step=step, stages=run.parts.stages)
+    found = cache(matrix, run.model, workload, tokens, held)
+    runs = tuple(_part(one, here, count) for one in found.runs)
+    found = found._replace(runs=tuple(one for one in runs if one.layers))
+    latent = any(one.attention is not None and one.attention.kind == LATENT for one in shape.layers)
+    source = run.number("hidden_copies").source
+    cached = cache_terms(run, found, source, vague_high=found.total if latent else 0)
+    at_once = min(workload.prefill_chunk or ubatch, ubatch, tokens)
+    moments = [Moment("computing", (*model, *cached, term)) for term in _compute(run, at_once, tokens, all_of_them)]
+    pool = run.number("pool")
+    kept = [ranged(BUFFERS, "pool of the kernels", 1, pool, "measured elsewhere", f"{round(pool.expected / MIB)} MiB")]
+    moments = [Moment(one.name, (*one.terms, *kept)) for one in moments]
+    worst = max(moments, key=lambda moment: moment.bytes)
+    whole = weights(run)
+    everything = worst.bytes
+    if run.gpus > 1:
+        own = sum(term.bytes for term in worst.terms if term.part == WEIGHTS)
+        everything = (worst.bytes - own) * run.gpus + (whole.total if all_of_them else own * run.gpus)
+    away = max(0, whole.total - loaded.bytes) if not all_of_them else _embedding(run)
+    share = run.number("reserve")
+    beside = [
+        ranged(CACHED, "rounded up", found.total, share, "share of the buffers", f"{share.expected:g}"),
+        *process_terms(run, nccl=False),
+    ]
+    said = []
+    if layers is not None:
+        said.append(
+            f"{here} of {count} layers are on the GPUs (-ngl {here}), the others are computed by the processor."
+        )
+    if workload.batch > 1:
+        said.append(
+            f"The cache is shared by {workload.batch} slots: -c {workload.batch * tokens} -np {workload.batch}."
+        )
+    one_token = cache(matrix, run.model, workload._replace(batch=1), 1, Held())
+    per_token = sum(item.bytes for item in one_token.runs if not item.state)
+    return need(run, moments, beside, everything, Interval(away, away, whole.total), said, per_token)
+
+
+def _part(one: Run, here: int, count: int) -> Run:
+    """The cache of layers that the processor computes stays in the machine's memory."""
+    layers = -(-one.layers * here // max(count, 1))
+    return one._replace(layers=layers, bytes=one.bytes * layers // max(one.layers, 1))
+
+
+def _output(run: Setup) -> list[Term]:
+    """The output head is on the GPU; the embedding stays in the machine's memory, and where both are one tensor it is
+    in both."""
+    terms = [term for term in weights(run).terms if term.name in ("output head", "outside of the layers")]
+    if not any(one.role == HEAD for one in run.shape.tensors):
+        terms += [term._replace(name="output head (the embedding again)")
+                  for term in weights(run).terms if term.name == "embedding"]  # fmt: skip
+    return terms
+
+
+def _embedding(run: Setup) -> int:
+    return sum(term.bytes for term in weights(run).terms if term.name == "embedding")
+
+
+def _compute(run: Setup, tokens: int, context: int, head: bool) -> list[Term]:
+    """The compute buffer: what lives at once in the graph of `tokens`, at each of the places where that may be most."""
+    shape = run.shape
+    copies = run.number("hidden_copies")
+    found = []
+    if head and shape.vocabulary:
+        numbers = shape.vocabulary + shape.hidden
+        text = f"{tokens} x ({shape.vocabulary:,} + {shape.hidden:,}) x 4"
+        found.append(_term(LOGITS, "logits of a batch", tokens * numbers * _FLOAT,
+                           "tokens x (vocabulary + hidden) x 4", text, copies.source, 0.98, 1.1))  # fmt: skip
+    widest = max((one.attention for one in shape.layers if one.attention), key=lambda one: one.heads, default=None)
+    mask = tokens * context
+    windows = any(one.attention is not None and one.attention.kind == WINDOW for one in shape.layers)
+    if widest is not None and run.workload.attention == "eager":
+        numbers = tokens * (round(copies.expected) * shape.hidden) + mask + widest.heads * tokens * context
+        text = f"{widest.heads} x {tokens} x {context:,} x 4 + {tokens} x {context:,} x 4 + {copies.expected:g} x {tokens} x {shape.hidden:,} x 4"  # noqa: E501
+        found.append(
+            _term(
+                ACTIVATIONS,
+                "scores of attention",
+                numbers * _FLOAT,
+                "heads x tokens x context x 4, its mask, hidden states",
+                text,
+                copies.source,
+                0.95,
+                1.1,
+            )
+        )
+    elif widest is not None:
+        # The fused kernel wants the mask in fp16, beside the one in fp32.
+        mask_bytes = mask * 6 * (2 if windows else 1)
+        numbers = tokens * (2 * shape.hidden + 2 * widest.query_width)
+        text = f"{tokens} x {context:,} x 6 + {tokens} x (2 x {shape.hidden:,} + 2 x {widest.query_width:,}) x 4"
+        found.append(
+            _term(
+                ACTIVATIONS,
+                "attention",
+                mask_bytes + numbers * _FLOAT,
+                "mask in fp32 and fp16, hidden states and queries",
+                text,
+                copies.source,
+                0.7,
+                1.3,
+            )
+        )
+    for part in {one.feed_forward for one in shape.layers if one.feed_forward is not None}:
+        chosen = max(part.experts_per_token, 1) if part.experts else 1
+        width = chosen * part.intermediate * 2 + (chosen * shape.hidden if part.experts else 0)
+        numbers = tokens * (width + 2 * shape.hidden)
+        text = f"{tokens} x ({width:,} + 2 x {shape.hidden:,}) x 4"
+        found.append(
+            _term(
+                ACTIVATIONS,
+                "feed-forward part",
+                numbers * _FLOAT,
+                "tokens x (2 x intermediate + 2 x hidden) x 4",
+                text,
+                copies.source,
+                0.7,
+                1.4,
+            )
+        )
+    if not found:
+        found.append(buffer("compute buffer", 0, "nothing is known of the layers", "0", copies.source))
+    return found
+
+
+def _term(part: str, name: str, amount: int, formula: str, text: str, source: str, low: float, high: float) -> Term:
+    return Term(part, name, amount, formula, text, source, round(amount * low), round(amount * high))
