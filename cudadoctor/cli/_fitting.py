@@ -200,7 +200,7 @@ def row_of(word: str, options: Mapping[str, Any], asked: Asked) -> dict[str, Any
             if asked.place.number not in (None, number):
                 raise InputError(f"--gpus {asked.place.number} contradicts {_option(name)} {number}")
     if number > 1:
-        row["n_gpus"] = number
+        row["n_gpus"], row["per_gpu"] = number, True
         if "parallel" not in row and not train and said.get("engine") == "vllm":
             row["parallel"] = "tp"
     return row

@@ -166,7 +166,9 @@ def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[st
     workload = _workload(said, method)
     if method in (LORA, QLORA) or method == FULL:
         workload = _training(said, workload)
-    per_gpu = _flag(said, "per_gpu", True)
+    # Tables that spread a model's layers over several GPUs, without a word on how, print the sum.
+    summed = method == INFER and workload.sharding.degree > 1 and "parallel" not in said
+    per_gpu = _flag(said, "per_gpu", not summed)
     vram = _number(said, "vram", None, 10**6)
     return Question(
         model,
