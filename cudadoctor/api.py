@@ -1,12 +1,16 @@
-"""`cudadoctor.diagnose_text`: the diagnosis of pasted texts, for programs."""
+"""For programs: the diagnosis of pasted texts (`cudadoctor.diagnose_text`), and whether a model fits
+(`cudadoctor.will_it_fit`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.render.view import View
+
+if TYPE_CHECKING:
+    from cudadoctor.fit.answer import Answer
 
 
 class Diagnosis(NamedTuple):
@@ -51,4 +55,53 @@ def diagnose_texts(texts: Sequence[bytes | str]) -> Diagnosis:
         tuple(command for command in commands if command),
         dict(document(view)),
         view,
+    )
+
+
+class Fit(NamedTuple):
+    """Whether a model fits. Amounts are bytes.
+
+    `verdict` is fits, tight, does-not-fit or unknown; `message` says it in a sentence; `low`, `expected` and `high` are
+    what one GPU needs, as nvidia-smi would show it (nine of ten measurements lie between low and high), `available`
+    what it has free (None: nobody knows). `changes` are the lines to write for the cheapest changes that make it fit,
+    empty where none is needed or found; `document` is that of `cudadoctor fit --format json`.
+    """
+
+    verdict: str
+    message: str
+    low: int
+    expected: int
+    high: int
+    available: Optional[int]
+    changes: tuple[str, ...]
+    document: dict[str, Any]
+    answer: Answer
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def fit(model: str, question: dict[str, Any]) -> Fit:
+    """See `cudadoctor.will_it_fit`."""
+    from cudadoctor.cli._fitting import Asked, Place
+    from cudadoctor.cli._input import Machine
+    from cudadoctor.cli._words import InputError
+    from cudadoctor.matrix import load_matrix
+    from cudadoctor.render.fit_json import document
+
+    row = {"model": model, **question}
+    try:
+        view = Asked(load_matrix(), Machine(), Place()).view(lambda: row)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    found, told = view.answer, dict(document(view))
+    steps = found.cure.changes if found.cure is not None else ()
+    return Fit(
+        found.verdict,
+        str(told["message"]),
+        *found.need.device,
+        found.available,
+        tuple(line for change in steps for line in change.lines),
+        told,
+        found,
     )

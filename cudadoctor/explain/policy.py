@@ -30,11 +30,15 @@ What can be asked for
     - [system] memory_total, memory_available, fabric_manager = true
     - [limits] nofile, memlock: a number, an amount, or "unlimited"
     - [disk] working, temporary, environment, cache, shm: free room
+    - [fit] what is to be run, which has to fit into the memory that the GPUs have free (as cudadoctor fit judges it):
+      model (a name, or a size: "7b"), train ("full", "lora", "qlora"; left out: inference), quant, precision, batch,
+      context (tokens of a sequence), kv, engine, attention, checkpointing, optimizer, loss, lora_rank, gpus and
+      sharding (how many share the work, and how), offload
     - [verify] checks (what cudadoctor verify has to prove), timeout
 
     Amounts have a unit: "70 GiB" or "70G" are powers of 1024, "80 GB" of 1000, as on the box of a card.
 
-    The checks CD001 to CD020 judge these; cudadoctor explain CD001 and so on tell how.
+    The checks CD001 to CD020 and CD801 judge these; cudadoctor explain CD001 and so on tell how.
 
 What the doctor's own checks count as
     [rules] CD115 = "error" makes each finding of that check an error; { severity = "error", required = true } also

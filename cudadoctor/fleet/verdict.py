@@ -8,6 +8,7 @@ from typing import Any, Optional
 from cudadoctor.fleet.hostlist import fold
 from cudadoctor.fleet.model import CRASH, FAIL, UNDECIDED, FleetReport, Group
 from cudadoctor.model import ERROR, Outcome
+from cudadoctor.rules import judges_requirements
 
 # More than this of anything makes a first line that nobody reads: the rest is counted, and listed below.
 _MOST_CAUSES = 3
@@ -54,7 +55,7 @@ def _failing(report: FleetReport, groups: Sequence[Group]) -> str:
     total = len(report.nodes) + len(report.missing)
     causes = [cause for group in groups for cause in group.judgement.counted[:1]]
     # What a site's policy asks for is not what CUDA needs.
-    broken = report.fail_on == ERROR and all(c.severity == ERROR and not c.rule.startswith("CD0") for c in causes)
+    broken = report.fail_on == ERROR and all(c.severity == ERROR and not judges_requirements(c.rule) for c in causes)
     verb = ("cannot run CUDA" if broken else "fails") if count == 1 else ("cannot run CUDA" if broken else "fail")
     texts = [
         f"{short(group.nodes)} {cause.name} ({cause.rule})"

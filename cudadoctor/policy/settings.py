@@ -93,6 +93,41 @@ SETTINGS: dict[str, Setting] = {
     "disk.environment": Setting(values.size, "free room where packages lie, at least", "CD010", _size),
     "disk.cache": Setting(values.size, "free room where pip keeps downloads, at least", "CD010", _size),
     "disk.shm": Setting(values.size, "free room in /dev/shm, at least", "CD011", _size),
+    # -- what is to be run: judged as `cudadoctor fit` judges it
+    "fit.model": Setting(
+        values.word('the name of a model such as "llama-3.1-8b", or a size such as "7b"'),
+        "the model that has to fit into the memory of the GPUs",
+        "CD801",
+    ),
+    "fit.train": Setting(values.one_of("full", "lora", "qlora"), "how it is trained; without: inference", "CD801"),
+    "fit.quant": Setting(values.word('a type of weights such as "bf16" or "q4_k_m"'), "type of its weights", "CD801"),
+    "fit.precision": Setting(
+        values.one_of("bf16", "mixed", "fp16", "fp32"), "what the training computes and keeps in", "CD801"
+    ),
+    "fit.batch": Setting(values.integer(1, 1 << 20, "a number of sequences, such as 8"), "sequences at once", "CD801"),
+    "fit.context": Setting(
+        values.integer(1, 1 << 27, "a number of tokens, such as 8192"), "tokens of a sequence", "CD801"
+    ),
+    "fit.kv": Setting(values.word('a type of the cache such as "fp8"'), "type of the KV cache", "CD801"),
+    "fit.engine": Setting(
+        values.one_of("transformers", "vllm", "llama.cpp"), "what runs the model at inference", "CD801"
+    ),
+    "fit.attention": Setting(values.one_of("flash", "sdpa", "eager"), "how attention is computed", "CD801"),
+    "fit.checkpointing": Setting(
+        values.one_of("none", "full", "selective", "full_offload"), "activations that are computed again", "CD801"
+    ),
+    "fit.optimizer": Setting(values.word('an optimizer such as "adamw_8bit"'), "what updates the weights", "CD801"),
+    "fit.loss": Setting(
+        values.one_of("plain", "upcast", "fp32", "bf16", "chunked", "fused"), "how the loss is computed", "CD801"
+    ),
+    "fit.lora_rank": Setting(values.integer(1, 4096, "a rank such as 16"), "rank of the adapters", "CD801"),
+    "fit.gpus": Setting(values.integer(1, 65536, "a number of GPUs, such as 8"), "GPUs that share the work", "CD801"),
+    "fit.sharding": Setting(
+        values.one_of("ddp", "zero1", "zero2", "zero3", "fsdp", "tp", "pp"), "how they share it", "CD801"
+    ),
+    "fit.offload": Setting(
+        values.one_of("none", "optimizer", "all", "layers"), "what lies in the machine's memory instead", "CD801"
+    ),
     # -- the options of check
     "check.fail_on": Setting(values.one_of(*SEVERITIES), "what exit 1 means"),
     "check.timeout": Setting(values.seconds, "deadline of the whole examination", None, _seconds),

@@ -16,6 +16,8 @@ Read = Callable[[Any], Any]
 _MOST = 1 << 40
 # An amount in powers of 1000: GB, and not GiB or G.
 _SOLD = pattern(r"\d\s*([kmgtpe])b\Z")
+# Of a model, a type of weights, an optimizer: meta-llama/Llama-3.1-8B, q4_k_m, paged_adamw_8bit, 7b.
+_NAME = pattern(r"[A-Za-z0-9][\w./:+-]{0,99}\Z")
 _OPERATORS = ("==", "!=", "<=", ">=", "~=", "<", ">")
 
 
@@ -198,6 +200,17 @@ def gpu_names(value: Any) -> list[str]:
     if any(not words(name) for name in names):
         raise ParseError('names of products such as ["H100", "RTX 4090"], not a maker or a brand alone')
     return list(names)
+
+
+def word(what: str) -> Read:
+    """A name as people write them down, of at most 100 characters; `what` is the rest of "expected ..."."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, str) and _NAME.match(value.strip()):
+            return value.strip()
+        raise ParseError(what)
+
+    return read
 
 
 def one_of(*choices: str) -> Read:

@@ -26,9 +26,13 @@ def rule_name(rule_id: str) -> str:
     return rule_files()[rule_id][len("cdNNN_") :].replace("_", "-")
 
 
+# Beginnings of the ids of rules that only judge what a policy asks for: CD001 to CD099, and whether a model fits.
+REQUIREMENTS = ("CD0", "CD801")
+
+
 def judges_requirements(rule_id: str) -> bool:
-    """Whether a rule only judges what a policy asks for: CD001 to CD099."""
-    return rule_id.startswith("CD0")
+    """Whether a rule only judges what a policy asks for."""
+    return rule_id.startswith(REQUIREMENTS)
 
 
 def rule_module(rule_id: str) -> ModuleType:

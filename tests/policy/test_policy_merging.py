@@ -19,7 +19,7 @@ from cudadoctor.model.report import exit_status
 from cudadoctor.policy import Document, Entry, Policy, merged, read_policy, read_requirement
 from cudadoctor.policy.settings import SECTIONS, SETTINGS
 from cudadoctor.recipes import recipes
-from cudadoctor.rules import rule_files, rule_name
+from cudadoctor.rules import judges_requirements, rule_files, rule_name
 from cudadoctor.testing import GIB, Machine, linux, node
 
 RULES = {rule: rule_name(rule) for rule in rule_files()}
@@ -193,7 +193,7 @@ class TestRequiredRules:
 def test_every_requirement_is_a_fact_and_has_a_rule() -> None:
     asked = {f"policy.{name}": setting for name, setting in SETTINGS.items() if setting.rule is not None}
     assert set(asked) == {name for name in CATALOGUE if name.startswith("policy.")}
-    assert {setting.rule for setting in asked.values()} == {rule for rule in rule_files() if rule.startswith("CD0")}
+    assert {setting.rule for setting in asked.values()} == set(filter(judges_requirements, rule_files()))
 
 
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.rule is not None])
@@ -201,7 +201,8 @@ def test_what_is_read_fits_the_fact(name: str) -> None:
     spec = spec_of(f"policy.{name}")
     assert spec is not None
     kinds = {"bool": ("true", "false"), "int": ("16", "70GiB", "60", "5"), "list[str]": ("H100", "matmul")}
-    for text in (*kinds.get(spec.type, ()), "12.6", "8", "64GiB"):
+    words = ("bf16", "full", "vllm", "flash", "fsdp", "layers")
+    for text in (*kinds.get(spec.type, ()), "12.6", "8", "64GiB", *words):
         try:
             entry = read_requirement(f"{name}={text}", RULES)
         except ValueError:
@@ -234,7 +235,8 @@ def test_without_a_policy_nothing_of_it_is_imported() -> None:
     script = (
         "import sys\nfrom cudadoctor.cli import _checking, _diagnosis\nfrom cudadoctor.rules import load_rules\n"
         "load_rules()\n"
-        "print([name for name in sys.modules if '.policy' in name or '.cd0' in name or name in ('tomllib', 'tomli')])"
+        "print([name for name in sys.modules if '.policy' in name or '.cd0' in name or '.cd801' in name or "
+        "'.fit' in name or name in ('tomllib', 'tomli')])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -82,6 +82,11 @@ def test_each_setting_knows_its_line() -> None:
         ("[check]\ntimeout = 5", "check.timeout", 5.0),
         ('[check]\nblame = ["machine"]', "check.blame", ["machine"]),
         ('[verify]\nchecks = ["matmul", "nccl"]', "verify.checks", ["matmul", "nccl"]),
+        ('[fit]\nmodel = "meta-llama/Llama-3.1-8B"', "fit.model", "meta-llama/Llama-3.1-8B"),
+        ("[fit]\nmodel = '7b'", "fit.model", "7b"),
+        ('[fit]\ntrain = "qlora"', "fit.train", "qlora"),
+        ("[fit]\nbatch = 4", "fit.batch", 4),
+        ('[fit]\nsharding = "zero3"', "fit.sharding", "zero3"),
     ],
 )
 def test_values(text: str, name: str, value: Any) -> None:
@@ -94,12 +99,12 @@ MISTAKES = [
     (
         "[network]\nup = true",
         "p.toml:1: there is no section [network]; expected one of gpu, driver, torch, nccl, system, limits, disk, "
-        "check, verify, rules, ignore",
+        "fit, check, verify, rules, ignore",
     ),
     (
         "count = 8",
         "p.toml:1: 'count' stands in no section; expected [gpu], [driver], [torch], [nccl], [system], [limits], "
-        "[disk], [check], [verify], [rules], [ignore] above it",
+        "[disk], [fit], [check], [verify], [rules], [ignore] above it",
     ),
     ("gpu = 8", "p.toml:1: gpu is a section: write [gpu] and its keys below it"),
     ("[gpu]\n\ncuont = 8", "p.toml:3: [gpu] has no key 'cuont'; did you mean count?"),
@@ -196,6 +201,13 @@ MISTAKES = [
         'p.toml:2: not TOML: invalid value; text and ranges stand in quotes, as in version = ">=535"',
     ),
     ("[gpu]\ncount = 8\n\n[gpu]\n", "p.toml:4: not TOML: cannot declare ('gpu',) twice"),
+    (
+        '[fit]\nmodel = ""',
+        'p.toml:2: fit.model is "", expected the name of a model such as "llama-3.1-8b", or a size such as "7b"',
+    ),
+    ('[fit]\ntrain = "dora"', 'p.toml:2: fit.train is "dora", expected one of full, lora, qlora'),
+    ("[fit]\nbatch = 0", "p.toml:2: fit.batch is 0, expected a number of sequences, such as 8"),
+    ("[fit]\ncontxt = 8192", "p.toml:2: [fit] has no key 'contxt'; did you mean context?"),
 ]
 
 
