@@ -223,7 +223,7 @@ def _decoding(run: Setup, kept: list[Term], found: Cache, source: str) -> Moment
 
 
 def _joined_anew(run: Setup) -> Optional[Range]:
-    """Caches that are tuples are copied for each token, and the old one lives until all layers have made the new one."""
+    """Caches that are tuples are copied for each token, and the old one lives until all layers have a new one."""
     if "remote" in run.workload.framework.lower():
         return run.matrix.engine_number("transformers", "tuple_cache_of_model_code")
     if not run.litgpt and run.has("cache_objects") is False:
@@ -329,7 +329,8 @@ def _rounding(run: Setup) -> list[Term]:
 
 def _in_order(run: Setup) -> tuple[int, ...]:
     """Bytes of the tensors as they are loaded, layer by layer; numbers of a quantised matrix apart from its scales."""
-    outside, runs = [], {}
+    outside: list[int] = []
+    runs: dict[int, list[int]] = {}
     bits = int(run.scheme.bits)
     for one, amount in sizes_of(run)[0]:
         size = amount // max(one.copies, 1)

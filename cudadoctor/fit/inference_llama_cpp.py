@@ -6,7 +6,7 @@ from cudadoctor.fit.architecture import DECODER, HEAD, LATENT, WINDOW
 from cudadoctor.fit.inference import layers_on_gpus, need
 from cudadoctor.fit.inference_parts import MIB, Moment, Setup, buffer, cache_terms, process_terms, ranged, weights
 from cudadoctor.fit.kv_cache import Held, Run, cache
-from cudadoctor.fit.need import ACTIVATIONS, BUFFERS, CACHED, LOGITS, WEIGHTS, Interval, Need, Term
+from cudadoctor.fit.need import ACTIVATIONS, CACHED, LOGITS, WEIGHTS, Interval, Need, Term
 from cudadoctor.parse.errors import ParseError
 
 _FLOAT = 4  # results between the layers are fp32
@@ -36,9 +36,6 @@ def llama_cpp(run: Setup) -> Need:
     cached = cache_terms(run, found, source, vague_high=found.total if latent else 0)
     at_once = min(workload.prefill_chunk or ubatch, ubatch, tokens)
     moments = [Moment("computing", (*model, *cached, term)) for term in _compute(run, at_once, tokens, all_of_them)]
-    pool = run.number("pool")
-    kept = [ranged(BUFFERS, "pool of the kernels", 1, pool, "measured elsewhere", f"{round(pool.expected / MIB)} MiB")]
-    moments = [Moment(one.name, (*one.terms, *kept)) for one in moments]
     worst = max(moments, key=lambda moment: moment.bytes)
     whole = weights(run)
     everything = worst.bytes
@@ -47,7 +44,9 @@ def llama_cpp(run: Setup) -> Need:
         everything = (worst.bytes - own) * run.gpus + (whole.total if all_of_them else own * run.gpus)
     away = max(0, whole.total - loaded.bytes) if not all_of_them else _embedding(run)
     share = run.number("reserve")
+    pool = run.number("pool")
     beside = [
+        ranged(CACHED, "pool of the kernels", 1, pool, "measured elsewhere", f"{round(pool.expected / MIB)} MiB"),
         ranged(CACHED, "rounded up", found.total, share, "share of the buffers", f"{share.expected:g}"),
         *process_terms(run, nccl=False),
     ]

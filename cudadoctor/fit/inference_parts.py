@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Optional
 
 from cudadoctor.fit.architecture import EMBEDDING, EXPERT, HEAD, MATRIX, Architecture, Model, Tensor
-from cudadoctor.fit.kv_cache import Cache
+from cudadoctor.fit.kv_cache import Cache, Run
 from cudadoctor.fit.need import BUFFERS, CONTEXT, KV_CACHE, WEIGHTS, Term
 from cudadoctor.fit.quantisation import Scheme, head_of_its_own, scheme, tensor_bytes
 from cudadoctor.fit.sharding import Shares, share_of, shares
@@ -18,6 +18,7 @@ from cudadoctor.model.record import NamedTuple
 MIB = 1 << 20
 # What llama.cpp, bitsandbytes and others store is laid out exactly; a shape that was guessed is not.
 _GUESSED = (0.9, 1.1)
+_LITTLE = 8 * MIB
 
 
 class Setup(NamedTuple):
@@ -160,6 +161,9 @@ def _outside(run: Setup, sizes: Iterable[tuple[Tensor, int]]) -> list[Term]:
             name = {EMBEDDING: "embedding", HEAD: "head"}.get(one.role, "other")
             whole = run.litgpt and name != "other"
             groups[name].append((one, amount if whole else share_of(one, amount, run.parts)))
+    if (groups["head"] or groups["embedding"]) and sum(size for _, size in groups["other"]) < _LITTLE:
+        # Not much more than the last norm, which comes before the head.
+        groups["head" if groups["head"] else "embedding"] += groups.pop("other")
     if run.parts.stages > 1 and not run.litgpt and groups["head"]:
         less = min(("embedding", "head"), key=lambda name: sum(amount for _, amount in groups[name]))
         groups[less] = []
@@ -191,9 +195,15 @@ def largest_matrix(run: Setup, head: bool = False) -> int:
 
 
 def cache_terms(run: Setup, found: Cache, source: str, vague_high: int = 0) -> list[Term]:
-    """One term for each kind of layers."""
+    """One term for each kind of layers: those that alternate are taken together."""
     terms = []
+    alike: dict[tuple[int, int, bool], Run] = {}
     for one in found.runs:
+        before = alike.get((one.tokens, one.numbers, one.state))
+        if before is not None:
+            one = one._replace(layers=one.layers + before.layers, bytes=one.bytes + before.bytes)
+        alike[one.tokens, one.numbers, one.state] = one
+    for one in alike.values():
         if not one.bytes:
             continue
         batch = run.workload.batch

@@ -12,6 +12,8 @@ from cudadoctor.fit.target import Card, Machine
 from cudadoctor.fit.workload import Workload
 from cudadoctor.matrix.query import Matrix
 
+# Of PCIe, generation and lanes: what a card is connected by at worst and at best is mostly between them.
+_SLOW_LINK, _FAST_LINK = (3, 4), (5, 16)
 _CEILING = "a ceiling: every weight is read once for each token, and nothing else takes time"
 
 
@@ -74,8 +76,8 @@ def _loading(matrix: Matrix, model: Model, machine: Machine) -> tuple[Optional[t
     rate = matrix.disk_rate(machine.disk) if machine.disk else None
     if rate is None:
         return None, f"{size:,} bytes; what kind of disk they are on is not known"
-    bus = matrix.pcie_rate(3, 8)  # a slow link that cards are found on: few disks reach it
-    high = min(rate.high, bus.gbs * 1e9) if bus is not None and machine.disk != "memory" else rate.high
-    low = min(rate.low, high)
-    text = f"{size:,} bytes / {low / 1e9:g} to {high / 1e9:g} GB/s ({machine.disk}; {rate.source})"
+    slow, fast = (matrix.pcie_rate(*link) for link in (_SLOW_LINK, _FAST_LINK))
+    low = rate.low if slow is None else min(rate.low, slow.gbs * 1e9)
+    high = rate.high if fast is None else min(rate.high, fast.gbs * 1e9)
+    text = f"{size:,} bytes / {low / 1e9:.3g} to {high / 1e9:.3g} GB/s ({machine.disk}: {rate.source})"
     return (size / high, size / low), text
