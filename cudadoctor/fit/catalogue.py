@@ -20,7 +20,7 @@ _BREAK = pattern(r"[-_:. ]")
 _NOISE = frozenset(
     (
         *("instruct", "chat", "it", "sft", "dpo", "tuned", "pt", "preview", "latest", "text", "quantized"),
-        *("hf", "meta", "model", "gguf", "ggml", "safetensors", "mlx", "onnx"),
+        *("hf", "meta", "model", "safetensors", "mlx", "onnx"),
     )
 )
 _ALSO_NOISE = frozenset((*_NOISE, "base"))  # but bert-base and t5-base are sizes
@@ -102,11 +102,15 @@ def _quantised(matrix: Matrix, text: str) -> Optional[Model]:
         if row is None or not end:
             continue
         parts = [part for part in _BREAK.split(end) if part.lower() not in _ALSO_NOISE]
+        packed = [part for part in parts if part.lower() != "gguf"] or parts
         try:
-            stored = scheme(matrix, "-".join(parts)).name
+            stored = scheme(matrix, "-".join(packed)).name
         except ParseError:
             continue
-        return model_of_row(row)._replace(weights=stored)
+        model = model_of_row(row)._replace(weights=stored)
+        if packed == parts and parts[0].lower() == "gguf":
+            model = model._replace(notes=(*model.notes, f"GGUF files come in many types: {stored} is assumed"))
+        return model
     return None
 
 

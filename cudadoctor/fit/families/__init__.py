@@ -24,6 +24,10 @@ def read(name: str, family: str, config: Mapping[str, Any], where: str = "") -> 
     raise ParseError(f"the architecture {family[:60]!a} is not known")
 
 
+def is_known(family: str) -> bool:
+    return any(family in families for families, _ in _files())
+
+
 def known() -> tuple[str, ...]:
     """Every family, in the order of the files."""
     return tuple(dict.fromkeys(family for families, _ in _files() for family in families))

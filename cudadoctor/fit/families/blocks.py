@@ -132,6 +132,9 @@ def build(
         shared_blocks=shared_blocks,
         tokens_per_item=tokens_per_item,
     )
+    empty = next((tensor.name for tensor in made.tensors if min(tensor.shape, default=1) < 1), None)
+    if empty is not None:
+        raise ParseError(f"config: its numbers contradict each other: {empty} would hold nothing")
     if made.parameters > MOST_PARAMETERS:
         raise ParseError(f"config: it describes a model of {made.parameters:.1e} parameters, more than any has")
     return made

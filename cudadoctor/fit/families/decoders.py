@@ -110,17 +110,18 @@ def experts_of(reader: Reader, layers: int) -> list[bool]:
     """Which layers have experts."""
     if reader.whole_or("num_local_experts", 0, MOST_EXPERTS, least=0) == 0:
         return [False] * layers
-    chosen = reader.wholes("moe_layers")
-    if chosen is not None:
-        return [number in set(chosen) for number in range(layers)]
+    listed = reader.wholes("moe_layers")
+    if listed is not None:
+        chosen = set(listed)
+        return [number in chosen for number in range(layers)]
     kinds = reader.texts("mlp_layer_types")
     if kinds is not None and len(kinds) >= layers:
         return [kind == "sparse" for kind in kinds[:layers]]
     dense = set(reader.wholes("mlp_only_layers") or ())
     first = reader.whole_or("first_k_dense_replace", 0, least=0)
     if isinstance(reader.value("moe_layer_freq"), list):
-        listed = reader.wholes("moe_layer_freq") or []
-        return [number < len(listed) and bool(listed[number]) for number in range(layers)]
+        flags = reader.wholes("moe_layer_freq") or []
+        return [number < len(flags) and bool(flags[number]) for number in range(layers)]
     if reader.value("moe_layer_freq") is not None:
         step = reader.whole("moe_layer_freq")
         return [number >= first and number % step == 0 for number in range(layers)]

@@ -373,9 +373,10 @@ def _lfm(family: str, c: Reader) -> list[Block]:
     dense = FeedForward(width, True)
     sparse_from = c.whole("num_dense_layers", least=0) if family == "lfm2_moe" else count
     mixed = read_experts(c) if family == "lfm2_moe" else dense
-    kinds, chosen = _kinds(c, "layer_types"), c.wholes("full_attn_idxs")
+    kinds, listed = _kinds(c, "layer_types"), c.wholes("full_attn_idxs")
     if kinds is None:
-        kinds = ["full_attention" if chosen is None or number in chosen else "conv" for number in range(count)]
+        chosen = set(range(count) if listed is None else listed)
+        kinds = ["full_attention" if number in chosen else "conv" for number in range(count)]
     made: dict[tuple[bool, bool], Block] = {}
     blocks = []
     for number in range(count):

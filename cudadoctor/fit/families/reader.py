@@ -61,7 +61,11 @@ class Reader:
         return f"{self.where}.{said}" if self.where else said
 
     def wrong(self, key: str, expected: str) -> ParseError:
-        shown = ascii(self.value(key))
+        found = self.value(key)
+        if isinstance(found, (list, tuple, Mapping)):  # of any length and depth
+            shown = "an object" if isinstance(found, Mapping) else f"a list of {len(found)}"
+        else:
+            shown = ascii(found)
         return ParseError(
             f"config: {self._name(key)} is not {expected}: {shown if len(shown) < 60 else shown[:57] + '...'}"
         )
