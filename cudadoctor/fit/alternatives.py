@@ -18,8 +18,6 @@ from cudadoctor.matrix.cards import Offer
 
 MODEL, GPU, RENTED = "model", "gpu", "rented"
 _MOST_GPUS = 8
-# Each of them is searched like a question of its own.
-_MOST_CURED = 4
 
 
 def alternatives(sums: Sums, setting: Setting, cured: bool = True) -> tuple[Alternative, ...]:
@@ -63,15 +61,20 @@ def _models_with_changes(sums: Sums, setting: Setting, found: Sequence[Alternati
     """The largest of the same line that fits once something is changed, where it is larger than those found."""
     line, _ = _line_and_rest(sums, setting)
     known = {other.name for other in found}
-    for model in line[:_MOST_CURED]:
-        name = model.architecture.name
-        if name in known:
-            return []
-        changed = _with(setting, model)
+    larger = [model for model in line if model.architecture.name not in known]
+    # Each of them is searched like a question of its own: it is looked for by halves.
+    best: Optional[Alternative] = None
+    low, high = 0, next((place for place, model in enumerate(line) if model.architecture.name in known), len(larger))
+    while low < high:
+        middle = (low + high) // 2
+        changed = _with(setting, larger[middle])
         way = cure(sums, changed)
-        if way is not None:
-            return [Alternative(MODEL, name, changed.gpus, way.need, None, way.changes)]
-    return []
+        if way is None:
+            low = middle + 1
+        else:
+            high = middle
+            best = Alternative(MODEL, larger[middle].architecture.name, changed.gpus, way.need, None, way.changes)
+    return [best] if best is not None else []
 
 
 def _line_and_rest(sums: Sums, setting: Setting) -> tuple[tuple[Model, ...], tuple[Model, ...]]:
