@@ -14,6 +14,7 @@ from cudadoctor.cli._words import InputError
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Answer
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.complete import completed
+from cudadoctor.fit.quantisation import scheme
 from cudadoctor.fit.spec import Question, read_row
 from cudadoctor.fit.target import Target
 from cudadoctor.matrix import Matrix, load_matrix
@@ -84,13 +85,15 @@ def fit(word: Optional[str], options: dict[str, Any], again: Sequence[str]) -> i
     explain, fail_on = options.pop("explain"), options.pop("fail_on")
     spec, measure = options.pop("spec"), options.pop("measure")
     _check_place(place, machine)
+    if measure and not machine.is_this_one:
+        raise InputError("--measure runs the environment's Python on this machine: leave --facts and its kind out")
     matrix = load_matrix()
     asked = Asked(matrix, machine, place)
     views = []
     if spec is None:
         if word is None or not word.strip():
             raise InputError("which model? Name one (llama-3.1-8b), a file or folder of it, or a size such as 7b")
-        views.append(asked.view(lambda: row_of(word, options, asked)))
+        views.append(asked.view(lambda: row_of(word, options, asked), word if measure else None))
     else:
         _check_spec(word, options, measure)
         document = read_json(spec)
@@ -234,14 +237,22 @@ class Asked:
                 self._target = target_of_facts(self.matrix, self.facts)
         return self._target
 
-    def view(self, row: Callable[[], Any]) -> FitView:
-        """The answer to one question, or InputError."""
+    def view(self, row: Callable[[], Any], to_measure: Optional[str] = None) -> FitView:
+        """The answer to one question, or InputError. `to_measure` is what the model is called that is to be run
+        without weights; its answer then rests on the CUDA context that was measured."""
+        seen = None
         try:
             question = completed(self.matrix, self._read(row()))
             target = self._target_for(question)
+            model, workload = question.model, question.workload
+            if to_measure is not None:
+                from cudadoctor.cli._measuring import measured
+
+                seen = measured(self.facts, self.matrix, to_measure, workload, not self.place.is_named)
+                workload = workload._replace(cuda_context=seen.cuda_context)
             from cudadoctor.fit.verdict import answer
 
-            found = answer(self.matrix, question.model, question.workload, target)
+            found = answer(self.matrix, model, workload, target)
         except ParseError as error:
             raise InputError(sentence(error)) from None
         return FitView(
@@ -249,6 +260,8 @@ class Asked:
             question.level,
             question.per_gpu,
             id=question.id,
+            measured=seen,
+            quantised=seen is not None and scheme(self.matrix, model.weights).kind != "plain",
             matrix=MatrixInfo(self.matrix.revision, self.matrix.checked),
             tool_version=__version__,
             matrix_age_days=self._age(),

@@ -45,7 +45,7 @@ def measured(facts: Facts, matrix: Matrix, word: str, workload: Workload, here: 
 def config_of(matrix: Matrix, word: str) -> tuple[Optional[Mapping[str, Any]], str]:
     """The config.json that the model's class is built from: the catalogue's, or that of the folder or beside the file.
     None: there is none, and why."""
-    from cudadoctor.fit.catalogue import row_of
+    from cudadoctor.fit.catalogue import find
     from cudadoctor.fit.typical import size_of
 
     path = os.path.expanduser(word)
@@ -53,7 +53,8 @@ def config_of(matrix: Matrix, word: str) -> tuple[Optional[Mapping[str, Any]], s
         if size_of(word) is not None:
             return None, "only a size was given, and a class is built from a model's config"
         try:
-            return row_of(matrix, word).config, ""
+            name = find(matrix, word).architecture.name
+            return next(row.config for row in matrix.models() if row.name == name), ""
         except ParseError as error:
             return None, str(error)
     if not path.endswith(".json") or path.endswith(".index.json"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal, Optional, TypedDict
 
 from cudadoctor.render.documents import MatrixEntry, ToolEntry
+from cudadoctor.render.fit_measured import MeasuredDocument
 
 Verdict = Literal["fits", "tight", "does-not-fit", "unknown"]
 Level = Literal["allocated", "reserved", "device", "file"]
@@ -205,7 +206,7 @@ class FitDocument(TypedDict):
     null where it is not known. `headroom_bytes` is what is left of it, negative where it is missing. `largest_batch`
     and `longest_context` are the most that fit with all else as it is; null: not even one does, or it is not known.
     `cheapest_changes` are all that lower the need, cheapest first, each alone; `cure` the first of their combinations
-    that fits. `host_bytes` is the machine's own memory."""
+    that fits. `host_bytes` is the machine's own memory; `measured` what `--measure` found, null without it."""
 
     schema: Literal["cudadoctor.fit/1"]
     tool: ToolEntry
@@ -233,6 +234,7 @@ class FitDocument(TypedDict):
     assumed: list[str]
     warnings: list[str]
     notes: list[str]
+    measured: Optional[MeasuredDocument]
     model: ModelEntry
     workload: WorkloadEntry
     target: TargetEntry

@@ -10,6 +10,7 @@ from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.target import Card, Target
 from cudadoctor.fit.workload import LORA, QLORA, Workload
 from cudadoctor.render.fit_documents import FitDocument
+from cudadoctor.render.fit_measured import MeasuredDocument
 from cudadoctor.render.fit_view import FitView, asked_need, headline
 from cudadoctor.render.json_report import dump
 
@@ -58,11 +59,20 @@ def document(view: FitView) -> FitDocument:
         "assumed": list(need.assumed),
         "warnings": list(answer.warnings),
         "notes": list(answer.notes),
+        "measured": _measured(view),
         "model": _model(answer.model),
         "workload": _workload(answer.workload),
         "target": _target(answer.target),
     }
     return cast(FitDocument, entry)
+
+
+def _measured(view: FitView) -> Optional[MeasuredDocument]:
+    if view.measured is None:
+        return None
+    from cudadoctor.render.fit_measured import document as measured
+
+    return measured(view.measured, view.answer.need, view.quantised)
 
 
 def _speed(answer: Answer) -> dict[str, Any]:

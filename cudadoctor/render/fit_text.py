@@ -18,6 +18,9 @@ _MOST_ALTERNATIVES = 3
 
 _LABEL = 12
 
+# Where a model is read from; what a virtual disk lies on, nobody tells.
+_DISKS = {"nvme": "an NVMe drive", "ssd": "a SATA SSD", "hdd": "a hard disk", "network": "a network drive"}
+
 
 def render(view: FitView) -> str:
     return "".join(line.rstrip() + "\n" for line in lines(view))
@@ -42,6 +45,7 @@ def lines(view: FitView) -> Iterator[str]:
     yield from _changes(view)
     yield from _alternatives(view)
     yield from _warnings(view)
+    yield from _measured(view)
     yield from _assumed(view)
     if view.explain:
         from cudadoctor.render.fit_explain import lines as explained
@@ -103,7 +107,8 @@ def _rows(view: FitView) -> Iterator[str]:
         shown = f"{speed.tokens:,.0f}" if speed.tokens >= 10 else f"{speed.tokens:.1f}"
         found.append(("speed", f"at most {shown} tokens/s for one sequence: the memory's bandwidth allows no more"))
     if speed.load_seconds is not None:
-        found.append(("loading", f"{seconds(*speed.load_seconds)}: {speed.load_formula}"))
+        disk = answer.target.machine.disk
+        found.append(("loading", f"{seconds(*speed.load_seconds)} from {_DISKS.get(disk, 'the disk')}"))
     if answer.need.host.expected:
         purpose = "to load it" if workload.offload == "none" else "for loading and what is offloaded"
         low, high = answer.need.host.low, answer.need.host.high
@@ -134,14 +139,14 @@ def _changes(view: FitView) -> Iterator[str]:
             for change in others:
                 yield from _change(change, "", style, True)
         return
-    if answer.verdict == FITS and not style.verbose:
+    if answer.verdict not in (TIGHT, DOES_NOT_FIT) and not style.verbose:
         return
     if answer.changes:
         yield ""
         head = "what would lower the need, the cheapest first, each alone:"
         if answer.verdict == DOES_NOT_FIT:
             head = f"no changes that are known make it fit {place_of(answer)}; each of these alone saves:"
-        yield from hanging("note  " if answer.verdict == FITS else "fix   ", head, style.width)
+        yield from hanging("fix   " if answer.verdict in (TIGHT, DOES_NOT_FIT) else "note  ", head, style.width)
         shown = answer.changes if style.verbose else answer.changes[:_MOST_CHANGES]
         for change in shown:
             yield from _change(change, "", style, style.verbose)
@@ -172,6 +177,8 @@ def _alternatives(view: FitView) -> Iterator[str]:
     if not answer.alternatives or (answer.verdict == FITS and not style.verbose):
         return
     words = {"model": "or a model", "gpu": "or a card", "rented": "or rent"}
+    if answer.verdict not in (TIGHT, DOES_NOT_FIT):
+        words = {kind: text.removeprefix("or ") for kind, text in words.items()}
     yield ""
     for kind, label in words.items():
         found = [item for item in answer.alternatives if item.kind == kind]
@@ -200,6 +207,25 @@ def _warnings(view: FitView) -> Iterator[str]:
         label = style.paint("warn", "warn") + "  "
         for place, line in enumerate(wrap(clean(text), style.width - 6)):
             yield (label if place == 0 else " " * 6) + line
+
+
+def _measured(view: FitView) -> Iterator[str]:
+    """The second opinion, where one was asked for."""
+    if view.measured is None:
+        return
+    from cudadoctor.render.fit_measured import lines as measured
+
+    yield ""
+    yield "Measured here:"
+    for line in measured(view.measured, view.answer.need, view.quantised):
+        if not line.startswith(" "):
+            yield from hanging("  - ", line, view.style.width)
+        elif len(line) + 2 <= view.style.width:
+            yield "  " + clean(line)  # a row of a table
+        elif view.style.width >= 70 and line[42:44] == "  ":
+            yield from hanging("  " + line[:44], line[44:], view.style.width)
+        else:
+            yield from hanging(" " * 6, line, view.style.width)
 
 
 def _assumed(view: FitView) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Optional
 from cudadoctor.fit import need as parts
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Answer
 from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.measured import Measured
 from cudadoctor.fit.need import Interval
 from cudadoctor.fit.spec import FILE
 from cudadoctor.fit.target import Card
@@ -58,6 +59,10 @@ class FitView(NamedTuple):
     again: str = ""
     id: str = ""
     """What the question calls itself in a list of them."""
+    measured: Optional[Measured] = None
+    """What `--measure` found."""
+    quantised: bool = False
+    """The weights of the estimate are, those of a dry run never."""
     matrix: MatrixInfo = MatrixInfo()
     tool_version: str = ""
     matrix_age_days: Optional[int] = None

@@ -70,7 +70,7 @@ ok    llama-3.1-8b fits on RTX 4090: it takes 16.0 to 16.7 GiB (17.2 to 17.9 GB)
   cache       0.12 GiB (0.13 GB) for every 1,024 tokens of a sequence
   speed       at most 63 tokens/s for one sequence: the memory's bandwidth
               allows no more
-  loading     2.3 to 32 s: 16.1 GB at 0.5 to 7 GB/s (SATA to NVMe)
+  loading     2.3 to 32 s from the disk
   RAM         5.00 to 15.0 GiB (5.37 to 16.1 GB) to load it
   peak        prefill
 
