@@ -83,15 +83,11 @@ def _of_file(matrix: Matrix, path: str) -> Model:
     if start[:4] == b"GGUF":
         return _of_gguf(matrix, path)
     if lowered.endswith(_PICKLES) or start[:2] == b"\x80\x02" or start[:4] == b"PK\x03\x04":
-        raise InputError(
-            f"{path!r} is a file of PyTorch's own format, which is not read: give the config.json beside it"
-        )
+        raise InputError(f"{path!r} is of PyTorch's own format, which is not read: give the config.json beside it")
     if lowered.endswith(".gguf"):
         return _of_gguf(matrix, path)
     if not lowered.endswith(".safetensors") and start[8:9] != b"{":
-        raise InputError(
-            f"{path!r} is no model: a .safetensors or .gguf file, a config.json or their folder is expected"
-        )
+        raise InputError(f"{path!r} is no model: give a .safetensors or .gguf file, a config.json, or their folder")
     return _of_safetensors(matrix, _parts(path), path)
 
 
@@ -136,9 +132,7 @@ def _of_folder(matrix: Matrix, path: str) -> Model:
         parts = [name for name in names if os.path.isfile(os.path.join(path, name, _CONFIG))]
         raise InputError(f"{path!r} holds a pipeline of several models: say which one, {_listed(parts)}")
     if any(name.lower().endswith(_PICKLES) for name in names):
-        raise InputError(
-            f"{path!r} holds files of PyTorch's own format alone, which are not read: config.json is missing"
-        )
+        raise InputError(f"{path!r} holds files of PyTorch's own format, which are not read, and no config.json")
     raise InputError(f"{path!r} holds no model: neither .safetensors, .gguf nor config.json")
 
 

@@ -26,7 +26,7 @@ from cudadoctor.fit.architecture import (
     Stored,
     Tensor,
 )
-from cudadoctor.fit.config import model_of_config
+from cudadoctor.fit.config import architecture_of_config
 from cudadoctor.fit.families.blocks import Block, build
 from cudadoctor.fit.quantisation import scheme, weight_bytes
 from cudadoctor.matrix.quantisations import PLAIN
@@ -223,7 +223,7 @@ def _architecture(
     if config is None:
         return architecture_of_tensors(tensors, name, notes)
     try:
-        model = model_of_config(config, name)
+        return architecture_of_config(config, name)
     except ParseError as error:
         try:
             found = architecture_of_tensors(tensors, name, notes)
@@ -231,8 +231,6 @@ def _architecture(
             raise error from None
         notes.insert(0, f"{str(error)[:1].upper()}{str(error)[1:]}: the tensors' names and shapes are what is read.")
         return found
-    notes += model.notes
-    return model.architecture
 
 
 def architecture_of_tensors(tensors: Mapping[str, SafetensorsTensor], name: str, notes: list[str]) -> Architecture:
