@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Optional
+from collections.abc import Container, Sequence
+from typing import Callable, Optional
 
-from cudadoctor.fit.answer import FITS, Alternative
+from cudadoctor.fit.answer import FITS, Alternative, Combination
 from cudadoctor.fit.architecture import Model
-from cudadoctor.fit.catalogue import smaller
+from cudadoctor.fit.catalogue import model_of_row
 from cudadoctor.fit.changes import cure, spreads
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.sums import Setting, Sums, decide
@@ -15,6 +15,7 @@ from cudadoctor.fit.target import Card
 from cudadoctor.fit.targets import card_of_product
 from cudadoctor.fit.workload import Sharding
 from cudadoctor.matrix.cards import Offer
+from cudadoctor.matrix.models import ModelRow
 
 MODEL, GPU, RENTED = "model", "gpu", "rented"
 _MOST_GPUS = 8
@@ -46,8 +47,8 @@ def _models(sums: Sums, setting: Setting) -> list[Alternative]:
         return []
     found: list[Alternative] = []
     largest = 0
-    for models in _line_and_rest(sums, setting):
-        model = _largest_that_fits(sums, setting, models)
+    for shelf in _shelves(sums, setting):
+        model = shelf.largest(lambda model: sums.fits(_with(setting, model)))
         if model is None or model.architecture.parameters <= largest:
             continue
         largest = model.architecture.parameters
@@ -59,44 +60,71 @@ def _models(sums: Sums, setting: Setting) -> list[Alternative]:
 
 def _models_with_changes(sums: Sums, setting: Setting, found: Sequence[Alternative]) -> list[Alternative]:
     """The largest of the same line that fits once something is changed, where it is larger than those found."""
-    line, _ = _line_and_rest(sums, setting)
-    known = {other.name for other in found}
-    larger = [model for model in line if model.architecture.name not in known]
-    # Each of them is searched like a question of its own: it is looked for by halves.
-    best: Optional[Alternative] = None
-    low, high = 0, next((place for place, model in enumerate(line) if model.architecture.name in known), len(larger))
-    while low < high:
-        middle = (low + high) // 2
-        changed = _with(setting, larger[middle])
-        way = cure(sums, changed)
-        if way is None:
-            low = middle + 1
-        else:
-            high = middle
-            best = Alternative(MODEL, larger[middle].architecture.name, changed.gpus, way.need, None, way.changes)
-    return [best] if best is not None else []
+    ways: dict[str, Combination] = {}
+
+    def is_cured(model: Model) -> bool:
+        way = cure(sums, _with(setting, model))
+        if way is not None:
+            ways[model.architecture.name] = way
+        return way is not None
+
+    line, _ = _shelves(sums, setting)
+    model = line.up_to({other.name for other in found}).largest(is_cured)
+    if model is None:
+        return []
+    way = ways[model.architecture.name]
+    return [Alternative(MODEL, model.architecture.name, setting.gpus, way.need, None, way.changes)]
 
 
-def _line_and_rest(sums: Sums, setting: Setting) -> tuple[tuple[Model, ...], tuple[Model, ...]]:
-    """Smaller models of the same line, and all others; the largest of each first."""
-    found = smaller(sums.matrix, setting.model)
-    sizes = [model.architecture.parameters for model in found]
-    ends = next((place for place in range(1, len(sizes)) if sizes[place] > sizes[place - 1]), len(sizes))
-    return found[:ends], found[ends:]
+class _Shelf:
+    """Models of the catalogue with their sizes, the largest first. Only those that are looked at are made."""
+
+    def __init__(self, rows: Sequence[ModelRow], kind: str) -> None:
+        self._rows = rows
+        self._kind = kind
+        self._made: dict[int, Optional[Model]] = {}
+
+    def up_to(self, names: Container[str]) -> _Shelf:
+        """Those that are larger than the first of these."""
+        ends = next((place for place, row in enumerate(self._rows) if row.name in names), len(self._rows))
+        return _Shelf(self._rows[:ends], self._kind)
+
+    def largest(self, is_good: Callable[[Model], bool]) -> Optional[Model]:
+        """Fewer parameters mostly need less: it is looked for by halves, and then among the next larger ones."""
+        best = None
+        low, high = 0, len(self._rows)
+        while low < high:
+            middle = place = (low + high) // 2
+            while place < high and self._model(place) is None:
+                place += 1
+            model = self._model(place) if place < high else None
+            if model is not None and not is_good(model):
+                low = place + 1
+            else:
+                best = model if model is not None else best
+                high = middle
+        for place in range(max(0, low - 2), low):
+            model = self._model(place)
+            if model is not None and is_good(model):
+                return model
+        return best
+
+    def _model(self, place: int) -> Optional[Model]:
+        """None for a model of another kind."""
+        if place not in self._made:
+            model = model_of_row(self._rows[place])
+            self._made[place] = model if model.architecture.kind == self._kind else None
+        return self._made[place]
 
 
-def _largest_that_fits(sums: Sums, setting: Setting, models: Sequence[Model]) -> Optional[Model]:
-    """Of models, the largest first. Fewer parameters mostly need less: it is looked for by halves, and then among the
-    next larger ones."""
-    low, high = 0, len(models)
-    while low < high:
-        middle = (low + high) // 2
-        if sums.fits(_with(setting, models[middle])):
-            high = middle
-        else:
-            low = middle + 1
-    near = range(max(0, low - 2), min(len(models), low + 1))
-    return next((models[place] for place in near if sums.fits(_with(setting, models[place]))), None)
+def _shelves(sums: Sums, setting: Setting) -> tuple[_Shelf, _Shelf]:
+    """Smaller models of the same line, and all others."""
+    shape = setting.model.architecture
+    rows = sums.matrix.models()
+    line = next((row.line for row in rows if row.name == shape.name), "")
+    below = sorted((row for row in rows if row.parameters < shape.parameters), key=lambda row: -row.parameters)
+    same = [row for row in below if line and row.line == line]
+    return _Shelf(same, shape.kind), _Shelf([row for row in below if not line or row.line != line], shape.kind)
 
 
 def _with(setting: Setting, model: Model) -> Setting:

@@ -400,6 +400,13 @@ def _serves(sums: Sums, setting: Setting, feature: str) -> bool:
 def variants_of(sums: Sums, setting: Setting, change: str) -> Sequence[Setting]:
     """What the change makes of a setting, the mildest first; empty where it does not apply to this framework, GPU,
     system or model, or saves nothing."""
+    key = (sums.key(setting), change)
+    if key not in sums.variants:
+        sums.variants[key] = _variants_of(sums, setting, change)
+    return sums.variants[key]
+
+
+def _variants_of(sums: Sums, setting: Setting, change: str) -> Sequence[Setting]:
     framework = framework_of(sums, setting.workload)
     if sums.matrix.change_lines(change, framework) is None or not _serves(sums, setting, change):
         return ()

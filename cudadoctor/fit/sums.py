@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Callable, Optional
 
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, UNKNOWN
@@ -16,6 +17,7 @@ from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.errors import ParseError
 
 Estimate = Callable[[Matrix, Model, Workload], Need]
+Key = tuple[int, str, int, Workload]
 
 
 class Setting(NamedTuple):
@@ -46,16 +48,23 @@ class Sums:
         self.matrix = matrix
         self.target = target
         self._estimate = estimate
-        self._needs: dict[tuple[int, str, int, Workload], Optional[Need]] = {}
-        self._held: list[Model] = []  # so that no two of them share an address
+        self._needs: dict[Key, Optional[Need]] = {}
+        self._held: dict[int, object] = {}  # so that no two of them share an address
+        self.variants: dict[tuple[Key, str], Sequence[Setting]] = {}
+        """What changes make of settings, as far as it was asked."""
+
+    def key(self, setting: Setting) -> Key:
+        """The same for the same setting: what a file holds cannot be hashed, but stays where it is."""
+        shape, stored = setting.model.architecture, setting.model.stored
+        self._held[id(shape)] = shape
+        self._held[id(stored)] = stored
+        return id(shape), setting.model.weights, id(stored), setting.workload
 
     def need(self, setting: Setting) -> Optional[Need]:
-        model = setting.model
-        key = (id(model.architecture), model.weights, id(model.stored), setting.workload)
+        key = self.key(setting)
         if key not in self._needs:
-            self._held.append(model)
             try:
-                self._needs[key] = self._estimate(self.matrix, model, setting.workload)
+                self._needs[key] = self._estimate(self.matrix, setting.model, setting.workload)
             except ParseError:
                 self._needs[key] = None
         return self._needs[key]
