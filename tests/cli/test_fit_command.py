@@ -335,6 +335,7 @@ def test_of_several_answers_the_worst_decides() -> None:
         (("7b", "--spec", "rows.json"), "leave '7b' out"),
         (("--spec", "rows.json", "--batch", "2"), "--batch stands in the file of --spec"),
         (("--spec", "rows.json", "--measure"), "--measure takes one model"),
+        (("7b", "--measure", "--facts", "facts.json"), "--measure runs the environment's Python on this machine"),
         (("--spec", "no-such.json"), "cannot read 'no-such.json'"),
     ],
 )

@@ -11,6 +11,7 @@ from schema_validator import mistakes
 
 from cudadoctor.fit.answer import Answer
 from cudadoctor.fit.architecture import Stored
+from cudadoctor.fit.measured import CudaContext, DryRun, Measured
 from cudadoctor.fit.workload import LORA, Workload
 from cudadoctor.render.fit_json import document, render, render_all
 from cudadoctor.render.fit_view import FitView
@@ -60,6 +61,15 @@ def test_the_document_lists_all_that_it_holds(name: str) -> None:
         return found + [text for key in value if key in known for text in unnamed(known[key], value[key], key)]
 
     assert unnamed(SCHEMA, told(ANSWERS[name]), "$") == []
+
+
+def test_what_was_measured_is_in_the_schema_too() -> None:
+    found = told(answer())
+    assert found["measured"] is None
+    seen = Measured(DryRun("measured", peak=1 << 34, weights=1 << 33, phase="prefill"), (CudaContext(0, 1 << 28),))
+    found = told(answer(), measured=seen)
+    assert mistakes(SCHEMA, found, SCHEMA) == []
+    assert found["measured"]["dry_run"]["peak"] == 1 << 34
 
 
 def test_amounts_are_bytes_that_add_up() -> None:

@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cudadoctor.fit.answer import Answer
+from cudadoctor.fit.measured import CudaContext, DryRun, Measured
 from cudadoctor.fit.need import Interval, Need
 from cudadoctor.fit.target import Target
 from cudadoctor.fit.workload import ALLOCATED, DEVICE, RESERVED
@@ -208,6 +209,50 @@ Activations: prefill, 0.30 GiB (0.32 GB)
     assert "--explain" not in text
 
 
+MEASURED = Measured(
+    DryRun(
+        "measured",
+        torch="2.13.0+cpu",
+        transformers="5.24.0",
+        model_class="LlamaForCausalLM",
+        layers=(32,),
+        layers_run=(2, 3),
+        weights=16_060_522_496,
+        kv_cache=gib(0.5),
+        peak=gib(15.7),
+        phase="prefill",
+        seconds=21.6,
+        notes=("flash attention is taken as torch's own, which keeps the same",),
+    ),
+    (CudaContext(0, 420 << 20, "process", True),),
+)
+
+
+def test_a_second_opinion_stands_beside_the_estimate() -> None:
+    text = render(FitView(answer(), measured=MEASURED))
+    assert (
+        """
+Measured here:
+  - dry run: LlamaForCausalLM of transformers 5.24.0 on torch 2.13.0+cpu, 2 and
+    3 of 32 layers, without weights and GPU, 22 s
+    weights           15.0 GiB (16.1 GB)
+    KV cache          0.50 GiB (0.54 GB)
+    most allocated    15.7 GiB (16.9 GB)      in the prompt's pass
+    estimated         15.8 GiB (16.9 GB)      the dry run is -0.4%, within its
+                                              interval
+    flash attention is taken as torch's own, which keeps the same
+  - CUDA context on GPU 0: 420 MiB, with torch's kernels
+"""
+        in text
+    )
+
+
+def test_a_second_opinion_that_cannot_be_had_says_why() -> None:
+    found = Measured(DryRun("cannot", "torch is not installed in this environment"))
+    text = render(FitView(answer(), measured=found))
+    assert "  - dry run: not possible: torch is not installed in this environment\n" in text
+
+
 # -- promises of every screen -----------------------------------------------------------------------------------------
 
 
@@ -221,7 +266,7 @@ def test_no_line_is_wider_than_the_terminal_but_one_to_paste(
 ) -> None:
     made = ANSWERS[name]()
     style = Style(width=width, unicode=unicode, palette=palette, verbose=verbose)
-    text = render(FitView(made, style=style, explain=explain))
+    text = render(FitView(made, style=style, explain=explain, measured=MEASURED if verbose else None))
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     to_paste = {line for change in made.changes for line in change.lines}
     for line in plain.splitlines():
