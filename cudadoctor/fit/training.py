@@ -552,7 +552,7 @@ def _last_norm(case: _Case, style: act.Style) -> Term:
 def _moments(case: _Case, adapters: int, kept: list[Term], live: list[Term], loss: list[Term]) -> dict[str, list[Term]]:
     workload = case.workload
     at_once = workload.optimizer_in_backward
-    gradients = [_one_gradient(case)] if at_once else _gradients(case, adapters)
+    gradients = [_one_gradient(case, adapters)] if at_once else _gradients(case, adapters)
     before = _gradients(case, adapters) if workload.accumulation and not at_once else []
     gathered, casts = _gathered(case), _casts(case)
     passing = [*live, *_dequantised(case)]
@@ -568,8 +568,9 @@ def _moments(case: _Case, adapters: int, kept: list[Term], live: list[Term], los
     return moments
 
 
-def _one_gradient(case: _Case) -> Term:
-    size = case.width * largest(case.shape.tensors)
+def _one_gradient(case: _Case, adapters: int) -> Term:
+    one = largest(case.shape.tensors) if case.workload.method == FULL else adapters
+    size = case.width * min(one, _trained(case, adapters))
     return _term(
         *(GRADIENTS, "gradient of the largest tensor", size, "bytes x parameters of one tensor"),
         *(f"{size:,}", "its step follows at once"),
