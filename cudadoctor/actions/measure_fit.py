@@ -16,7 +16,7 @@ from typing import Any, Optional
 from cudadoctor.actions.child_process import ended_in_order, run_process, source_of
 from cudadoctor.fit import context, dry_run
 from cudadoctor.fit.measured import CANNOT, FAILED, CudaContext, DryRun, run_of
-from cudadoctor.fit.workload import FULL, INFER, LORA, QLORA, WEIGHTS, Workload
+from cudadoctor.fit.workload import INFER, LORA, QLORA, WEIGHTS, Workload
 from cudadoctor.verify import child
 from cudadoctor.verify.lines import Ending, text, whole
 from cudadoctor.verify.plan import devices, environment
@@ -92,11 +92,13 @@ def request_of(config: Mapping[str, Any], workload: Workload) -> tuple[dict[str,
         "batch": workload.batch,
         "tokens": workload.context,
         "prompt": prompt,
-        "precision": workload.precision if workload.method in (FULL, LORA) else "bf16",
+        # The Trainer of transformers runs adapters under autocast.
+        "precision": "mixed" if lora is not None and workload.precision == "bf16" else workload.precision,
         "attention": workload.attention,
         "checkpointing": workload.checkpointing == "full",
         "loss": "plain" if plain else "none",
         "lora": lora,
+        "quantised": "" if workload.method != QLORA else "upcast" if _upcasts(workload.framework) else "plain",
         "optimizer": optimizer,
         "fused": workload.fused_optimizer or workload.optimizer in _FUSED,
         "accumulation": workload.accumulation,
@@ -104,6 +106,11 @@ def request_of(config: Mapping[str, Any], workload: Workload) -> tuple[dict[str,
         "memory": MOST_MEMORY,
     }
     return request, tuple(notes)
+
+
+def _upcasts(framework: str) -> bool:
+    """Whether who trains on quantised weights calls peft's prepare_model_for_kbit_training."""
+    return not framework or any(word in framework for word in ("transformers", "peft", "trl", "swift"))
 
 
 def contexts_of(

@@ -239,6 +239,8 @@ def build(torch, transformers, config, request):
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         if request["mode"] == "train" and request.get("lora"):
             model = adapted(model, request["lora"], request["checkpointing"])
+            if request.get("quantised"):
+                quantise(torch, model, request["quantised"])
     return model, attention
 
 
@@ -255,6 +257,52 @@ def adapted(model, wanted, checkpointing):
         model.enable_input_require_grads()
     model.train()
     return model
+
+
+def quantise(torch, model, kind):
+    """Lets the frozen matrices of the layers work as bitsandbytes' do: a matrix is unpacked for as long as it is used,
+    the input is not kept, and the result is as wide as the input. `kind` "upcast": what is not quantised is in fp32,
+    as peft prepares a model for it."""
+    base: Any = torch.autograd.Function
+
+    class Packed(base):
+        @staticmethod
+        def forward(context, given, weight):
+            context.save_for_backward(weight)
+            unpacked = torch.empty_like(weight)
+            out = given.new_empty((*given.shape[:-1], weight.shape[0]), dtype=weight.dtype)
+            del unpacked
+            return out
+
+        @staticmethod
+        def backward(context, gradient):
+            (weight,) = context.saved_tensors
+            unpacked = torch.empty_like(weight)
+            out = gradient.new_empty((*gradient.shape[:-1], weight.shape[1]))
+            del unpacked
+            return out, None
+
+    def forward_of(layer):
+        def forward(given, *args, **kwargs):
+            out = Packed.apply(given.to(layer.weight.dtype), layer.weight)
+            return (out if layer.bias is None else out + layer.bias.to(out.dtype)).to(given.dtype)
+
+        return forward
+
+    packed = set()
+    head = model.get_output_embeddings()
+    for module in model.modules():
+        frozen = isinstance(module, torch.nn.Linear) and not module.weight.requires_grad
+        if frozen and module is not head and getattr(head, "base_layer", None) is not module:
+            module.forward = forward_of(module)
+            packed.add(id(module.weight))
+        if hasattr(module, "lora_A") and hasattr(module, "_cast_input_dtype"):
+            # Under autocast, the layers for bitsandbytes leave that to it.
+            module._cast_input_dtype = lambda given, dtype: given
+    if kind == "upcast":
+        for parameter in model.parameters():
+            if id(parameter) not in packed and not parameter.requires_grad:
+                parameter.data = parameter.data.float()
 
 
 def target_modules(model, targets):
