@@ -83,4 +83,4 @@ class Answer(NamedTuple):
     warnings: tuple[str, ...] = ()
     """About RAM, /dev/shm, disk and swap: never a reason to refuse."""
     notes: tuple[str, ...] = ()
-    """What else belongs to the answer: what limits the longest context, what the target was taken for."""
+    """What else belongs to the answer: what the target was taken for, what was not looked at."""

@@ -9,7 +9,7 @@ from cudadoctor.fit.answer import FITS, UNKNOWN, Answer, Speed
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.changes import cure, each_alone
 from cudadoctor.fit.estimate import estimate as estimate_need
-from cudadoctor.fit.limits import largest_batch, longest_context
+from cudadoctor.fit.limits import MOST_SEQUENCES, largest_batch, longest_context
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.sums import Estimate, Setting, Sums
 from cudadoctor.fit.sums import decide as decide
@@ -32,7 +32,7 @@ def answer(
     room = sums.room(setting)
     verdict = decide(need.device, room)
     cards = sums.cards(setting)
-    longest = longest_context(sums, setting)
+    batch = largest_batch(sums, setting)
     way = cure(sums, setting)
     return Answer(
         model=model,
@@ -42,14 +42,14 @@ def answer(
         verdict=verdict,
         available=room,
         headroom=None if room is None else room - need.device.expected,
-        largest_batch=largest_batch(sums, setting),
-        longest_context=longest,
+        largest_batch=batch,
+        longest_context=longest_context(sums, setting),
         speed=_speed(matrix, setting, cards[-1] if cards else None, target),
         changes=each_alone(sums, setting),
         cure=way,
         alternatives=() if verdict == FITS else alternatives(sums, setting, way is not None),
         warnings=warnings(sums, setting),
-        notes=_notes(sums, setting, verdict, longest),
+        notes=_notes(sums, setting, verdict, batch),
     )
 
 
@@ -60,13 +60,12 @@ def _speed(matrix: Matrix, setting: Setting, card: Optional[Card], target: Targe
     return speed(matrix, setting.model, setting.workload, shown, target.machine)
 
 
-def _notes(sums: Sums, setting: Setting, verdict: str, longest: Optional[int]) -> tuple[str, ...]:
+def _notes(sums: Sums, setting: Setting, verdict: str, batch: Optional[int]) -> tuple[str, ...]:
     notes = list(sums.target.notes)
-    limit = setting.model.architecture.max_context
     if verdict == UNKNOWN and not sums.target.cards and not notes:
         notes.append("there is nothing to compare with: no GPU is named, and none is seen here")
-    if longest is not None and longest == limit:
-        notes.append(f"the longest context is the model's own limit ({limit} tokens): memory would allow more")
+    if batch == MOST_SEQUENCES:
+        notes.append(f"larger batches than {batch} are not looked at")
     degree, there = setting.gpus, len(sums.target.cards)
     if 0 < there < degree:
         notes.append(f"{degree} GPUs are asked for, and there {'is' if there == 1 else 'are'} {there}: "

@@ -86,11 +86,11 @@ def test_what_is_in_use_counts_as_taken(matrix: Matrix) -> None:
 # -- notes
 
 
-def test_the_models_own_limit_is_told_where_memory_would_allow_more(matrix: Matrix) -> None:
-    found = asked(matrix, plain_sums.target(80))
-    assert found.longest_context == 131072
-    assert "the longest context is the model's own limit (131072 tokens): memory would allow more" in found.notes
-    assert not any("own limit" in note for note in asked(matrix, plain_sums.target(24)).notes)
+def test_where_no_larger_batch_was_tried_it_is_told(matrix: Matrix) -> None:
+    found = asked(matrix, plain_sums.target(4000), Workload(context=16))
+    assert found.largest_batch == 4096
+    assert found.notes == ("larger batches than 4096 are not looked at",)
+    assert asked(matrix, plain_sums.target(80)).notes == ()
 
 
 @pytest.mark.parametrize(
