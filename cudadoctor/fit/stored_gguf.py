@@ -73,6 +73,7 @@ _NAMES = {
     "ffn_gate_inp_shexp": ("shared_router", OTHER),
     "ssm_conv1d": ("convolution", CONVOLUTION),
     "token_embd": ("token_embedding", EMBEDDING),
+    "per_layer_token_embd": ("per_layer_embedding", EMBEDDING),
     "output": ("output", HEAD),
     "position_embd": ("position_embedding", POSITION),
     "token_types": ("token_types", POSITION),
@@ -274,6 +275,7 @@ class _Builder:
         heads = keys.counts("attention.head_count", layers)
         kv_heads = keys.counts("attention.head_count_kv", layers) or heads
         windows = self._windows(layers)
+        with_cache = self._layers_with_a_cache(layers)
         kv_rank = keys.count("attention.kv_lora_rank") or 0
         head_dim = keys.count("attention.key_length") or 0
         value_dim = keys.count("attention.value_length") or 0
@@ -304,7 +306,9 @@ class _Builder:
             if window:
                 size = keys.count("attention.key_length_swa") or size
             own = kv_heads[at] if kv_heads else of_layer
-            if not own or of_layer % own:
+            if side == "decoder" and number >= with_cache:
+                own = 0
+            elif not own or of_layer % own:
                 raise ParseError(f"its {own} key heads do not divide the {of_layer} heads of layer {number}")
             return Attention(
                 *(WINDOW if window else FULL, of_layer, own, size),
@@ -316,6 +320,14 @@ class _Builder:
             )
 
         return attention
+
+    def _layers_with_a_cache(self, layers: int) -> int:
+        """The first of them have a cache of their own, the others use one of these."""
+        shared = self.keys.count("attention.shared_kv_layers")
+        if shared:
+            return max(layers - shared, 0)
+        known = self.matrix.window_pattern(self.keys.family)
+        return known.cached_layers if known and known.cached_layers else layers
 
     def _windows(self, layers: int) -> list[int]:
         """Tokens that each layer sees; 0: all."""

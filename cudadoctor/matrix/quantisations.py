@@ -58,10 +58,12 @@ class TypeRule(NamedTuple):
 
 
 class WindowPattern(NamedTuple):
-    """Each `every`th layer sees everything, the others a window; `tokens` of it where the file does not say, else 0."""
+    """Each `every`th layer sees everything, the others a window; `tokens` of it where the file does not say, else 0.
+    Layers from number `cached_layers` on use the cache of earlier ones; 0: all have their own."""
 
     every: int
     tokens: int
+    cached_layers: int
 
 
 class QuantisationQuestions(Sections):
@@ -83,7 +85,7 @@ class QuantisationQuestions(Sections):
         """What llama.cpp does with the layers of a GGUF file that has no pattern itself; None: no windows."""
         for row in self.raw("quantisations")["window"]:
             if row["architecture"] == architecture:
-                return WindowPattern(row["every"], row.get("tokens", 0))
+                return WindowPattern(row["every"], row.get("tokens", 0), row.get("cached_layers", 0))
         return None
 
     def _make_types(self) -> dict[str, BlockType]:

@@ -481,6 +481,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             architecture=_r(_text, "an architecture of GGUF files"),
             every=_r(_whole, "layers"),
             tokens=_c(_whole, "tokens"),
+            cached_layers=_c(_whole, "layers"),
         ),
     },
     "cards": {
@@ -557,12 +558,15 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             adapters=_r(_one_of("fp32", "model"), "fp32 or model"),
             loss=_c(_lower, "a loss"),
             precision=_c(_one_of("bf16", "mixed"), "bf16 or mixed"),
+            sdpa_since=_c(_version, "a version"),
+            plain_loss_since=_c(_version, "a version"),
             **{
                 name: _c(_flag, "true or false")
                 for name in (
                     *("autocast", "upcasts_kbit", "unties", "quantises_head", "keeps_inputs", "packs"),
                     *("splits_adapters", "fused_optimizer", "fused_kernels", "wide_norm_weight", "keeps_gradients"),
                     *("sequence_parallel", "holds_outputs", "kbit_deepspeed", "splits_root", "repeats_kv"),
+                    "empties_cache",
                 )
             },
         ),
@@ -574,7 +578,10 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             dropouts=_c(_whole, "a count"),
             **{
                 name: _c(_flag, "true or false")
-                for name in ("relu", "inner_dropout", "always_scores", "copies_output", "wide_norm_weight")
+                for name in (
+                    *("relu", "inner_dropout", "probability_dropout", "always_scores", "copies_output"),
+                    "wide_norm_weight",
+                )
             },
         ),
         "loss": _table(

@@ -132,6 +132,18 @@ def test_sliding_windows(matrix: Matrix, tmp_path: Path, family: str, keys: Any,
     assert set(kinds) == {WINDOW if window else FULL for window in expected}
 
 
+@pytest.mark.parametrize(
+    ("family", "layers", "keys", "cached"),
+    [("gemma4", 6, {".attention.shared_kv_layers": 2}, 4), ("gemma3n", 22, {}, 20), ("llama", 6, {}, 6)],
+)
+def test_layers_that_use_the_cache_of_earlier_ones(
+    matrix: Matrix, tmp_path: Path, family: str, layers: int, keys: Any, cached: int
+) -> None:
+    runs = read(matrix, tmp_path, family, llama_keys(layers, **keys), llama_tensors(layers)).architecture.layers
+    heads = [run.attention.kv_heads for run in runs for _ in range(run.number) if run.attention is not None]
+    assert heads == [2] * cached + [0] * (layers - cached)
+
+
 def test_experts(matrix: Matrix, tmp_path: Path) -> None:
     keys = llama_keys(2, **{".expert_count": 16, ".expert_used_count": 4, ".expert_feed_forward_length": 64})
     tensors = llama_tensors()
