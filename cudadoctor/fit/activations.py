@@ -43,6 +43,9 @@ class Style(NamedTuple):
     dropouts: int = 0
     """Masks over the hidden width in a layer."""
     inner_dropout: bool = False
+    probability_dropout: bool = False
+    wide_softmax: bool = True
+    """Attention's softmax runs in fp32 where it is written out."""
     repeats: bool = True
     """Without flash attention, keys and values are repeated for each head."""
     copies_output: bool = False
@@ -179,8 +182,12 @@ def _attention(
             kept, said = kept + c * joined, said + f" + {c} out, copied"
         parts.append(Part(name, kept, said))
     if style.attention == "eager" or style.scores_cap:
-        each = 4 if c == WIDE else 6
-        said = "fp32 softmax" + ("" if c == WIDE else " and its 16-bit copy")
+        each = WIDE if style.wide_softmax else c
+        said = "softmax"
+        if style.probability_dropout:
+            each, said = each + 1 + c, said + ", dropout's mask and result"
+        elif each > c:
+            each, said = each + c, said + " in fp32 and its 16-bit copy"
         if style.scores_cap:
             each, said = each + c, said + ", tanh"
         parts.append(Part(name + " scores", each * heads * context, f"{each} a s ({said})"))

@@ -51,6 +51,7 @@ from cudadoctor.fit.sharding import ZERO, Shares, layer_parameters, outside_para
 from cudadoctor.fit.workload import FULL, QLORA, Workload
 from cudadoctor.matrix.memory import Family, Framework, Loss, Optimizer, Range
 from cudadoctor.matrix.query import Matrix
+from cudadoctor.matrix.versions import numbers
 from cudadoctor.model.fact import ParseError
 from cudadoctor.model.record import NamedTuple
 
@@ -112,6 +113,7 @@ def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
     if workload.checkpointing not in _CHECKPOINTING:
         raise ParseError(f"checkpointing {workload.checkpointing[:40]!a} is none of {', '.join(_CHECKPOINTING)}")
     framework = matrix.training_framework(workload.framework)
+    workload = _of_its_time(framework, workload)
     precision = workload.precision
     if framework.precision and "precision" not in workload.stated and workload.method == FULL:
         precision = framework.precision
@@ -134,7 +136,8 @@ def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
         width = 2 if zero else workload.lora.width
         residual = 4 if upcast or precision == "fp32" else 2
     return _Case(
-        *(matrix, model, shape, workload, framework, matrix.training_family(shape.family)),
+        *(matrix, model, shape, workload, framework),
+        matrix.training_family(shape.family) or (matrix.training_family("bert") if shape.kind == ENCODER else None),
         rule=optimizer(matrix, workload.optimizer),
         shares=shares(workload.sharding),
         precision=precision,
@@ -145,6 +148,22 @@ def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
         kbit=kbit,
         upcast=upcast,
     )
+
+
+def _of_its_time(framework: Framework, workload: Workload) -> Workload:
+    """What an older version of the framework takes where nobody says anything."""
+    found = numbers(workload.framework.rpartition("-")[2].rpartition(" ")[2].lstrip("v"))
+    if found is None:
+        return workload
+    if framework.sdpa_since and "attn" not in workload.stated and found < (numbers(framework.sdpa_since) or ()):
+        workload = workload._replace(attention="eager")
+    if (
+        framework.plain_loss_since
+        and "ce" not in workload.stated
+        and found < (numbers(framework.plain_loss_since) or ())
+    ):
+        workload = workload._replace(loss="upcast")
+    return workload
 
 
 # -- what stands through the whole step
@@ -421,6 +440,8 @@ def _style(case: _Case) -> act.Style:
         relu=bool(kept and kept.relu),
         dropouts=kept.dropouts if kept else 0,
         inner_dropout=bool(kept and kept.inner_dropout),
+        probability_dropout=bool(kept and kept.probability_dropout),
+        wide_softmax=case.residual > case.compute or not (kept and kept.probability_dropout) or kept.always_scores,
         repeats=framework.repeats_kv or workload.batch > 1,
         copies_output=framework.packs or bool(kept and kept.copies_output),
         rotates=not any(tensor.role == POSITION for tensor in case.shape.tensors),
@@ -817,7 +838,7 @@ def _cached(case: _Case, standing: list[Term], moments: dict[str, list[Term]], b
         _scaled("blocks larger than what is in them", lasting, matrix.reserve_share("standing")),
         _scaled("blocks between their uses", most(ACTIVATIONS, LOGITS, BUFFERS), matrix.reserve_share("static")),
     ]
-    if workload.variable_length:
+    if workload.variable_length and not case.framework.empties_cache:
         rest.append(_scaled("blocks of batches of other lengths", most(LOGITS), matrix.reserve_share("variable")))
     elif blocks:
         rest.append(

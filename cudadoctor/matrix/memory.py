@@ -46,6 +46,9 @@ class Framework(NamedTuple):
     kbit_deepspeed: bool
     splits_root: bool
     repeats_kv: bool
+    empties_cache: bool
+    sdpa_since: str
+    plain_loss_since: str
     loss: str
     precision: str
     source: str
@@ -59,6 +62,7 @@ class Family(NamedTuple):
     relu: bool
     dropouts: int
     inner_dropout: bool
+    probability_dropout: bool
     always_scores: bool
     copies_output: bool
     wide_norm_weight: bool
