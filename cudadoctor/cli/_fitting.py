@@ -110,7 +110,7 @@ def fit(word: Optional[str], options: dict[str, Any], again: Sequence[str]) -> i
             style=_output.style(color, verbose, to_file=output not in (None, "-")),
             explain=explain,
             program=program(),
-            again="" if spec is not None else _quoted(again),
+            again="" if spec == "-" else _quoted(again),
         )
         for view in views
     ]

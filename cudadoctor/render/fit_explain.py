@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from cudadoctor.fit.need import PARTS, Term
@@ -38,9 +39,19 @@ def _term(term: Term, style: Style) -> Iterator[str]:
     name = PART_NAMES[term.part]
     title = term.name if term.name.lower().startswith(name.lower()) else f"{name}: {term.name}"
     yield from hanging("", f"{title[:1].upper()}{title[1:]}, {both(term.bytes)}", style.width)
-    rows = [("formula", term.formula), ("numbers", f"{term.numbers} = {term.bytes:,} bytes"), ("source", term.source)]
+    rows = [("formula", term.formula), ("numbers", _numbers(term)), ("source", term.source)]
     if (term.low, term.high) != (term.bytes, term.bytes):
         rows.insert(2, ("between", f"{span(term.low, term.high)}, nine times of ten"))
     for label, text in rows:
         if text:
             yield from hanging(f"  {label:<{_LABEL}}", text, style.width)
+
+
+def _numbers(term: Term) -> str:
+    """What was put in, and what comes out."""
+    out = f"{term.bytes:,}"
+    if term.numbers in ("", out):
+        return f"{out} bytes"
+    # A range that was seen elsewhere is no sum: the number is chosen between its ends.
+    between = re.fullmatch(r"[0-9,]+ to [0-9,]+", term.numbers)
+    return f"{term.numbers}, taken: {out} bytes" if between else f"{term.numbers} = {out} bytes"

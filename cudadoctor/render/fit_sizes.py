@@ -10,7 +10,7 @@ _MIB = 1 << 20
 _MB = 10**6
 
 # Below so much, thousandths of the unit read better than hundredths of it.
-_SMALL = GIB // 10
+_SMALL = GIB // 4
 
 
 def number(amount: int, unit: int) -> str:

@@ -54,8 +54,10 @@ def lines(view: FitView) -> Iterator[str]:
         yield from explained(view)
     else:
         yield ""
-        again = f" {view.again}" if view.again else ""
-        yield f"more  {style.paint('command', clean(f'{view.program} fit{again} --explain'))}"
+        commands = [f"{view.program} fit {view.again} --explain"] if view.again else []
+        commands.append(f"{view.program} explain vram-fit")
+        for place, command in enumerate(commands):
+            yield f"{'more' if place == 0 else '':<4}  {style.paint('command', clean(command))}"
 
 
 def _levels(view: FitView) -> Iterator[str]:
@@ -157,11 +159,9 @@ def _changes(view: FitView) -> Iterator[str]:
 def _change(change: Change, label: str, style: Style, verbose: bool) -> Iterator[str]:
     """A change: what it saves and costs, then the line to write, which is never broken."""
     start = f"      {label}  " if label else "      "
-    costs = [f"{name} {cost}" for name, cost in (("quality", change.quality), ("speed", change.speed))]
-    free = {change.quality, change.speed} <= {"none", ""}
-    price = (
-        "costs nothing" if free else "costs: " + ", ".join(text for text in costs if not text.endswith((" none", " ")))
-    )
+    costs = [f"{cost} {name}" for name, cost in (("quality", change.quality), ("speed", change.speed))]
+    paid = [text for text in costs if not text.startswith(("none ", " "))]
+    price = f"costs {' and '.join(paid)}" if paid else "costs nothing"
     saves = f"saves {both(change.saves)}, " if change.saves > 0 else ""
     yield from hanging(start, f"{change.title}: {saves}{price}", style.width)
     for line in change.lines:

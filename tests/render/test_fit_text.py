@@ -68,7 +68,7 @@ ok    llama-3.1-8b fits on RTX 4090: it takes 16.0 to 16.7 GiB (17.2 to 17.9 GB)
               bf16, sdpa attention
   batch       at most 14 of 4,096 tokens fit
   context     at most 61,440 tokens fit at batch 1
-  cache       0.12 GiB (0.13 GB) for every 1,024 tokens of a sequence
+  cache       128 MiB (134 MB) for every 1,024 tokens of a sequence
   speed       at most 63 tokens/s for one sequence: the memory's bandwidth
               allows no more
   loading     2.3 to 32 s from the disk
@@ -80,6 +80,7 @@ Taken for granted:
   - a CUDA context of 0.45 GiB: `--measure` measures it
 
 more  cudadoctor fit llama-3.1-8b --explain
+      cudadoctor explain vram-fit
 """
 
 DOES_NOT_FIT = """\
@@ -104,10 +105,10 @@ fix   the 3 cheapest changes that help, together: then it takes 9.10 to 12.4 GiB
       1  Let the allocator grow its segments: saves 3.50 GiB (3.76 GB), costs
          nothing
            export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
-      2  Gradient checkpointing: saves 26.0 GiB (27.9 GB), costs: speed some
+      2  Gradient checkpointing: saves 26.0 GiB (27.9 GB), costs some speed
            model.gradient_checkpointing_enable()
       3  QLoRA instead of training all parameters: saves 70.0 GiB (75.2 GB),
-         costs: quality some, speed some
+         costs some quality and some speed
            BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")
            LoraConfig(r=16)
 
@@ -178,7 +179,7 @@ def test_the_first_line_is_the_verdict_with_its_interval(made: Answer, first: st
 def test_without_a_cure_each_change_is_shown_with_what_it_saves() -> None:
     text = " ".join(shown(training(cured=False)).split())
     assert "fix no changes that are known make it fit on RTX 4090; each of these alone saves:" in text
-    assert "Gradient checkpointing: saves 26.0 GiB (27.9 GB), costs: speed some" in text
+    assert "Gradient checkpointing: saves 26.0 GiB (27.9 GB), costs some speed" in text
 
 
 def test_what_fits_gets_no_advice_unless_it_is_asked_for() -> None:
@@ -251,6 +252,21 @@ def test_a_second_opinion_that_cannot_be_had_says_why() -> None:
     found = Measured(DryRun("cannot", "torch is not installed in this environment"))
     text = render(FitView(answer(), measured=found))
     assert "  - dry run: not possible: torch is not installed in this environment\n" in text
+
+
+@pytest.mark.parametrize(
+    "numbers, text",
+    [
+        ("2 x 5", "2 x 5 = 10 bytes"),
+        ("10", "10 bytes"),
+        ("", "10 bytes"),
+        ("5 to 20", "5 to 20, taken: 10 bytes"),
+    ],
+)
+def test_what_was_put_in_and_what_comes_out(numbers: str, text: str) -> None:
+    one = term("context", 10, "measured elsewhere", numbers)
+    need = INFERENCE_NEED._replace(terms=(one,))
+    assert f"  numbers  {text}\n" in render(FitView(answer(need=need), explain=True))
 
 
 # -- promises of every screen -----------------------------------------------------------------------------------------
