@@ -38,8 +38,8 @@ from cudadoctor.parse.safetensors import SafetensorsHeader, SafetensorsTensor
 _IN_A_LAYER = pattern(r"(?:.*\.)?(?:layers|h|blocks)\.(\d{1,6})\.(.+)\Z")
 _IN_AN_EXPERT = pattern(r"(.*experts)\.\d{1,6}\.(.+)\Z")
 # Kept in old files, and made anew by whoever loads them.
-_BUFFER = pattern(r".*(?:rotary_emb\.inv_freq|rotary_pos_emb\.inv_freq|\.masked_bias|position_ids)\Z")
-_MASK = pattern(r".*\.(?:attn|attention)\.bias\Z")
+_BUFFERS = ("rotary_emb.inv_freq", "rotary_pos_emb.inv_freq", ".masked_bias", "position_ids")
+_MASKS = (".attn.bias", ".attention.bias")
 _ADAPTER = pattern(r".*\.lora_(?:A|B|embedding_A|embedding_B)(?:\..*)?\Z")
 
 _NAMES = {
@@ -62,6 +62,7 @@ _NAMES = {
 }
 _EMBEDDINGS = ("embed_tokens.weight", "tok_embeddings.weight", "wte.weight", "word_embeddings.weight")
 _HEADS = ("lm_head.weight", "output.weight")
+_LAYERS = "model.layers."
 _PLAIN = {"F32": "fp32", "F16": "fp16", "BF16": "bf16"}
 _PACKED_BITS = 32
 # Where a file does not say how wide a head is: what nearly all decoders have, the commonest first.
@@ -116,7 +117,7 @@ def _all_tensors(headers: Sequence[SafetensorsHeader]) -> dict[str, SafetensorsT
 
 
 def _is_buffer(tensor: SafetensorsTensor) -> bool:
-    return bool(_BUFFER.match(tensor.name)) or (len(tensor.shape) > 2 and bool(_MASK.match(tensor.name)))
+    return tensor.name.endswith(_BUFFERS) or (len(tensor.shape) > 2 and tensor.name.endswith(_MASKS))
 
 
 def _without_extras(
@@ -125,13 +126,16 @@ def _without_extras(
     """Layers beyond those of the config guess further tokens ahead; whoever runs the model does not load them."""
     if architecture.kind != DECODER:
         return tensors
+    count = architecture.layer_count
     extra = set()
     for key in tensors:
-        found = _IN_A_LAYER.match(key)
-        if found is not None and key.startswith("model.layers.") and int(found[1]) >= architecture.layer_count:
-            extra.add(key)
-    if extra:
-        notes.append("The layers that guess several tokens ahead are in the file and are not counted.")
+        if key.startswith(_LAYERS):
+            number = key[len(_LAYERS) :].partition(".")[0]
+            if number.isdigit() and len(number) < 7 and int(number) >= count:
+                extra.add(key)
+    if not extra:
+        return tensors
+    notes.append("The layers that guess several tokens ahead are in the file and are not counted.")
     return {key: one for key, one in tensors.items() if key not in extra}
 
 

@@ -159,9 +159,9 @@ def _tensor(name: str, entry: Any) -> SafetensorsTensor:
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if not isinstance(dtype, str) or not 0 < len(dtype) <= 20:
         raise ParseError(f"its header gives {_shown(name)} no type")
-    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS or not all(map(_is_count, shape)):
+    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS or not _are_counts(shape):
         raise ParseError(f"its header gives {_shown(name)} no shape")
-    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
+    if not isinstance(offsets, list) or len(offsets) != 2 or not _are_counts(offsets):
         raise ParseError(f"its header gives {_shown(name)} no place in the file")
     made = SafetensorsTensor(name, dtype, tuple(shape), offsets[0], offsets[1])
     bits = _BITS.get(dtype)
@@ -170,8 +170,8 @@ def _tensor(name: str, entry: Any) -> SafetensorsTensor:
     return made
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+def _are_counts(values: list[Any]) -> bool:
+    return all(type(value) is int and 0 <= value < 1 << 63 for value in values)
 
 
 def _place(tensor: SafetensorsTensor) -> tuple[int, int]:
