@@ -19,6 +19,12 @@ def completed(matrix: Matrix, question: Question) -> Question:
             f"{model.weights} is a type of GGUF files, which are for inference: train the original weights"
         )
     if workload.method in (FULL, LORA) and kind != "plain":
+        if workload.method == FULL and model.stored is None and "quant" not in workload.stated:
+            # So it is published, and nobody asked for it.
+            said = f"{model.architecture.name} is published in {model.weights}: trained in full it is in bf16"
+            return completed(
+                matrix, question._replace(model=model._replace(weights="bf16", notes=(*model.notes, said)))
+            )
         if workload.method == FULL:
             raise ParseError(f"weights in {model.weights} cannot be trained in full: that is what qlora is for")
         workload = workload._replace(method=QLORA)

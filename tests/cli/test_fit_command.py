@@ -156,6 +156,12 @@ def test_a_context_is_no_longer_than_the_model_can_unless_asked_for(run: Run, tm
         assert found["workload"]["context"] == context
 
 
+def test_what_is_published_quantised_is_trained_in_16_bits(run: Run) -> None:
+    found = told(run("fit", "gpt-oss-20b", "--train", "full", "--vram", "80", "--format", "json"))
+    assert found["model"]["weights"] == "bf16"
+    assert any("mxfp4" in note for note in found["model"]["notes"])
+
+
 def test_formulas_are_explained(run: Run) -> None:
     text = run("fit", "llama-3.1-8b", "--vram", "24", "--explain").out
     for word in ("  formula  ", "  numbers  ", "  source   "):
