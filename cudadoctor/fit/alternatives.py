@@ -19,6 +19,8 @@ from cudadoctor.matrix.models import ModelRow
 
 MODEL, GPU, RENTED = "model", "gpu", "rented"
 _MOST_GPUS = 8
+# A stranger of less than a tenth is no substitute for anything.
+_MUCH_SMALLER = 10
 
 
 def alternatives(sums: Sums, setting: Setting, cured: bool = True) -> tuple[Alternative, ...]:
@@ -124,7 +126,9 @@ def _shelves(sums: Sums, setting: Setting) -> tuple[_Shelf, _Shelf]:
     line = next((row.line for row in rows if row.name == shape.name), "")
     below = sorted((row for row in rows if row.parameters < shape.parameters), key=lambda row: -row.parameters)
     same = [row for row in below if line and row.line == line]
-    return _Shelf(same, shape.kind), _Shelf([row for row in below if not line or row.line != line], shape.kind)
+    others = [row for row in below if not line or row.line != line]
+    alike = [row for row in others if row.parameters * _MUCH_SMALLER >= shape.parameters]
+    return _Shelf(same, shape.kind), _Shelf(alike, shape.kind)
 
 
 def _with(setting: Setting, model: Model) -> Setting:

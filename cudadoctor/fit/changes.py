@@ -31,6 +31,8 @@ _ROUND = 256
 _SHORTEST = 256
 # Tokens that pass at once. vLLM wants as many as it has sequences; llama.cpp starts with 512.
 _CHUNKS = {"transformers": (2048, 1024, 512, 256), "vllm": (4096, 2048, 1024, 512), "llama.cpp": (256, 128)}
+# PEFT asks what a model is for; who does not say gets adapters all the same.
+_TASKS = {DECODER: ', task_type="CAUSAL_LM"', ENCODER_DECODER: ', task_type="SEQ_2_SEQ_LM"'}
 # Frameworks that are written as transformers is.
 _LIKE_TRANSFORMERS = "transformers"
 
@@ -55,7 +57,8 @@ def _expandable_segments(sums: Sums, setting: Setting) -> Sequence[Setting]:
 
 def _packing(sums: Sums, setting: Setting) -> Sequence[Setting]:
     workload = setting.workload
-    return _workload(setting, variable_length=False) if workload.trains and workload.variable_length else ()
+    wanted = workload.trains and workload.variable_length and setting.model.architecture.kind == DECODER
+    return _workload(setting, variable_length=False) if wanted else ()
 
 
 def _fused_loss(sums: Sums, setting: Setting) -> Sequence[Setting]:
@@ -141,7 +144,7 @@ def _checkpointing(sums: Sums, setting: Setting) -> Sequence[Setting]:
 
 def _offload_activations(sums: Sums, setting: Setting) -> Sequence[Setting]:
     workload = setting.workload
-    wanted = workload.trains and workload.checkpointing == "full"
+    wanted = workload.trains and workload.checkpointing == "full" and setting.model.architecture.kind == DECODER
     return _workload(setting, checkpointing="full_offload") if wanted else ()
 
 
@@ -504,6 +507,7 @@ def _numbers(sums: Sums, before: Setting, after: Setting) -> dict[str, Any]:
         "gib": max(1, (min(room, kept) if kept else room - beside) // _GIB),
         "host": max(1, (ram if ram is not None else max(0, moved) * 5 // 4) // _GIB),
         "moved": -(-max(0, moved) // _GIB),
+        "task": _TASKS.get(after.model.architecture.kind, ""),
         "method": "full" if workload.method == FULL else "lora",
         "compute": "torch.bfloat16" if _serves(sums, after, "bf16") else "torch.float16",
     }

@@ -30,10 +30,14 @@ _ON_THE_CHIP = ("jetson", "soc")
 # by three digits.
 _TIMES_BEHIND = pattern(r"(.*[^a-z\s]\s*|.*\s|.*[a-z])[x*\u00d7]\s*(\d{1,4})\Z", re.IGNORECASE)
 _TIMES_BEFORE = pattern(r"(\d{1,4})\s*[x*\u00d7]\s*(.+)\Z", re.IGNORECASE)
-# A MIG device's own name of its size: 1g.10gb, 3g.40gb.
+# A MIG device's own name of its size: 1g.10gb, 3g.40gb; also without the card that it is a part of.
 _MIG_SIZE = pattern(r"(\d)g\.(\d{1,3})gb", re.IGNORECASE)
+_MIG_ALONE = pattern(r"(?:mig[\s-]*)?(\dg\.\d{1,3}gb)(?:\+\w+)?\Z", re.IGNORECASE)
 # A vGPU's: the number of GB before the letter of its license.
 _VGPU_SIZE = pattern(r"(\d{1,3})[A-Z]\Z")
+
+
+_SPEED_OF_A_PART = "{name} is a part of a GPU: how fast its memory is, is not known"
 
 
 # -- a card by its name ------------------------------------------------------------------------------------------------
@@ -86,6 +90,12 @@ def _is_all_name(matrix: Matrix, text: str, name: str, number: str) -> bool:
 
 
 def _named_card(matrix: Matrix, name: str) -> tuple[Card, list[str]]:
+    alone = _MIG_ALONE.match(name)
+    size = _part(alone.group(1), None) if alone else None
+    if size is not None:
+        usable = matrix.less_held(size)
+        card = Card(f"MIG {name[alone.start(1) :].lower()}" if alone else name, int(size * _GIB), usable.bytes)
+        return card._replace(source=usable.source), [_SPEED_OF_A_PART.format(name=name)]
     match = matrix.gpu(name)
     if match.kind == "capability":
         raise ParseError(f"{name!a} is a kind of GPU, and says nothing about memory: name a card, or give --vram")
@@ -106,7 +116,7 @@ def _named_card(matrix: Matrix, name: str) -> tuple[Card, list[str]]:
         card = card._replace(
             name=name, total=int(part * _GIB), free=usable.bytes, bandwidth=None, tensor_rate=None, source=usable.source
         )
-        notes.append(f"{name} is a part of a GPU: how fast its memory is, is not known")
+        notes.append(_SPEED_OF_A_PART.format(name=name))
     if card.shared:
         notes.append(f"{card.name} has no memory of its own: the system and programs take from the same pool")
     return card, notes

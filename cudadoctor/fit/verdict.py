@@ -11,8 +11,7 @@ from cudadoctor.fit.changes import cure, each_alone
 from cudadoctor.fit.estimate import estimate as estimate_need
 from cudadoctor.fit.limits import MOST_SEQUENCES, largest_batch, longest_context
 from cudadoctor.fit.need import Need
-from cudadoctor.fit.sums import Estimate, Setting, Sums
-from cudadoctor.fit.sums import decide as decide
+from cudadoctor.fit.sums import Estimate, Setting, Sums, decide
 from cudadoctor.fit.target import Card, Target
 from cudadoctor.fit.workload import WEIGHTS, Workload
 from cudadoctor.matrix import Matrix
@@ -85,6 +84,7 @@ def warnings(sums: Sums, setting: Setting) -> tuple[str, ...]:
     if need is None or setting.workload.method == WEIGHTS:
         return ()
     found = [
+        _held_by_others(sums, setting, need),
         _ram(sums, need),
         _ram_below_vram(sums, setting),
         _shared_memory(sums, setting),
@@ -94,6 +94,17 @@ def warnings(sums: Sums, setting: Setting) -> tuple[str, ...]:
         _engine_share(sums, setting, need),
     ]
     return tuple(sentence for sentence in found if sentence)
+
+
+def _held_by_others(sums: Sums, setting: Setting, need: Need) -> str:
+    """Whether it would fit on the very same GPUs, were they empty."""
+    cards = sums.cards(setting)
+    free, others = (cards[-1].free, cards[-1].used_by_others) if cards else (None, None)
+    if free is None or not others:
+        return ""
+    if decide(need.device, free) == FITS or decide(need.device, free + others) != FITS:
+        return ""
+    return f"other programs hold {show_size(others)} of the GPU: it fits once they have ended (nvidia-smi names them)"
 
 
 def _ram(sums: Sums, need: Need) -> str:

@@ -53,7 +53,7 @@ def test_each_demand_is_asked_for(matrix: Matrix) -> None:
 
 def test_lines_speak_of_numbers_that_there_are(matrix: Matrix) -> None:
     known = {"batch", "steps", "context", "all", "rank", "gpus", "chunk", "layers", "gib", "host", "moved", "method"}
-    known.add("compute")
+    known |= {"compute", "task"}
     for row in matrix.raw("changes")["line"]:
         for line in row["lines"]:
             named = set(re.findall(r"(?<!\{)\{(\w+)\}(?!\})", line))
@@ -77,7 +77,7 @@ ALONE = [
             "lora": 'get_peft_model(model, LoraConfig(r=16, target_modules="all-linear", task_type="CAUSAL_LM"))',
             "qlora": 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", '
             "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16)",
-            "shorter-sequences": "SFTConfig(max_length=1024)",
+            "shorter-sequences": "SFTConfig(max_length=1024), or tokenizer(..., truncation=True, max_length=1024)",
             "offload-optimizer": "accelerate launch --use_deepspeed --zero_stage 2 --offload_optimizer_device cpu "
             "train.py",
         },
@@ -248,6 +248,23 @@ def test_a_fused_loss_exists_for_some_models(matrix: Matrix, family: str, offere
     setting = Setting(plain_sums.model(family=family), Workload(method=FULL))
     found = ids(each_alone(sums(matrix, plain_sums.target(24)), setting))
     assert ("fused-loss" in found) is offered
+
+
+@pytest.mark.parametrize(
+    ("name", "lora", "absent"),
+    [
+        ("llama-3.2-1b", 'LoraConfig(r=16, target_modules="all-linear", task_type="CAUSAL_LM")', ()),
+        ("t5-base", 'LoraConfig(r=16, target_modules="all-linear", task_type="SEQ_2_SEQ_LM")', ("packing",)),
+        ("bert-base-uncased", 'LoraConfig(r=16, target_modules="all-linear")', ("packing", "fused-loss")),
+        ("vit-base-patch16-224", 'LoraConfig(r=16, target_modules="all-linear")', ("packing", "shorter-sequences")),
+    ],
+)
+def test_a_model_gets_the_words_of_its_kind(matrix: Matrix, name: str, lora: str, absent: tuple[str, ...]) -> None:
+    workload = Workload(method=FULL, batch=1, context=512, variable_length=True)
+    known = Sums(matrix, plain_sums.target(1))
+    found = {change.id: change for change in each_alone(known, Setting(find(matrix, name), workload))}
+    assert lora in found["lora"].lines[0]
+    assert not set(absent) & set(found)
 
 
 def test_what_is_quantised_already_is_not_quantised_while_it_loads(matrix: Matrix) -> None:

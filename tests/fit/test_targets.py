@@ -107,6 +107,7 @@ def test_any_text_is_a_card_or_an_error(matrix: Matrix, text: str) -> None:
         ("H100", "H100 is taken for the H100 SXM5 80 GB (80 GB; others have 64, 94, 96 GB)"),
         ("V100", "V100 is taken for the Tesla V100 PCIe 16 GB (16 GB; others have 32 GB)"),
         ("H100 MIG 1g.10gb", "H100 MIG 1g.10gb is a part of a GPU: how fast its memory is, is not known"),
+        ("1g.10gb", "1g.10gb is a part of a GPU: how fast its memory is, is not known"),
         ("GB10", "GB10 has no memory of its own: the system and programs take from the same pool"),
     ],
 )
@@ -137,6 +138,8 @@ def test_an_unmistakable_name_needs_no_note(matrix: Matrix) -> None:
         ("P40", 21.9),
         ("H100 MIG 1g.10gb", 9.5),
         ("NVIDIA A100 80GB PCIe MIG 3g.40gb", 39.3),
+        ("1g.10gb", 9.5),
+        ("MIG 3g.40gb", 39.3),
         ("GRID T4-4Q", 3.6),
     ],
 )

@@ -83,6 +83,17 @@ def test_what_is_in_use_counts_as_taken(matrix: Matrix) -> None:
     assert asked(matrix, target_of_facts(matrix, machine.facts)).verdict == DOES_NOT_FIT
 
 
+def test_what_others_hold_is_told_where_it_would_do(matrix: Matrix) -> None:
+    full = linux().set({"gpu.0.memory_free": 10 * GIB, "gpu.0.memory_used": 14 * GIB})
+    found = asked(matrix, target_of_facts(matrix, full.facts)).warnings
+    assert found[0].startswith("other programs hold 13.")
+    assert "it fits once they have ended" in found[0]
+    # Where it fits anyway, or would not fit either, nobody has to end.
+    assert asked(matrix, target_of_facts(matrix, full.facts), weights="q4_k_m").warnings == ()
+    large = asked(matrix, target_of_facts(matrix, full.facts), name="qwen2.5-14b").warnings
+    assert not any("other programs" in sentence for sentence in large)
+
+
 # -- notes
 
 
