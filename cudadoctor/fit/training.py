@@ -98,9 +98,9 @@ def training(matrix: Matrix, model: Model, workload: Workload) -> Need:
     case = _case(matrix, model, workload)
     adapters = _adapters(case)
     standing = _standing(case, adapters)
-    kept, live = _activations(case)
+    layers = _layers(case)
     found = _loss(case)
-    moments = _moments(case, adapters, kept, live, _loss_terms(case, found))
+    moments = _moments(case, adapters, layers, _loss_terms(case, found))
     return _need(case, standing, moments, adapters, found.kept if found else 0)
 
 
@@ -110,6 +110,10 @@ def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
         raise ParseError(
             "what training a diffusion model keeps of its blocks is not counted: measure one step of it instead"
         )
+    if not shape.layers:
+        raise ParseError(f"{shape.name} has no layers: there is nothing to train")
+    if workload.batch < 1 or workload.context < 1:
+        raise ParseError("a batch has one sequence or more, and a sequence one token or more")
     if workload.checkpointing not in _CHECKPOINTING:
         raise ParseError(f"checkpointing {workload.checkpointing[:40]!a} is none of {', '.join(_CHECKPOINTING)}")
     framework = matrix.training_framework(workload.framework)
@@ -461,89 +465,87 @@ def _tokens(case: _Case, run: Layers) -> tuple[int, int]:
     return workload.batch * length, length
 
 
-def _activations(case: _Case) -> tuple[list[Term], list[Term]]:
-    """What is kept of the forward pass until the backward pass; and what lives while one layer of it runs."""
+class _Layers(NamedTuple):
+    """What is kept of the layers until the backward pass; what lives beside while the last of them runs backwards, with
+    all others kept; and while the first does, with none."""
+
+    kept: list[Term]
+    last: list[Term]
+    first: list[Term]
+
+
+_KEEPS = {
+    "none": "activations of all layers",
+    "selective": "activations that are not computed again",
+    "full": "inputs of the layers",
+}
+
+
+def _layers(case: _Case) -> _Layers:
     style, workload, shape = _style(case), case.workload, case.shape
     whole = case.shares.tensor if case.framework.sequence_parallel else 1
-    kept = 0
-    layers_kept: list[str] = []
-    one_layer, passing = 0, 0
+    kept, one, again, passing = 0, 0, 0, 0
+    said: list[str] = []
     for run in shape.layers:
         tokens, length = _tokens(case, run)
         source = 0
-        if run.cross is not None and shape.tokens_per_item:
-            source = 1000 * shape.tokens_per_item // max(length, 1)
-        elif run.cross is not None:
-            source = 1000
-        each = 0
-        for part in act.layer_parts(shape, run, style, length, source):
-            each += -(-part.bytes // (case.shares.tensor if part.divided else whole))
+        if run.cross is not None:
+            source = 1000 * shape.tokens_per_item // max(length, 1) if shape.tokens_per_item else 1000
+        each = sum(
+            -(-part.bytes // (case.shares.tensor if part.divided else whole))
+            for part in act.layer_parts(shape, run, style, length, source)
+        )
+        each_kept = min(each, _kept_of(case, run, each, case.residual * shape.hidden // whole))
         number = _stage(case, run.number)
-        saved = case.residual * shape.hidden // whole
-        if workload.checkpointing == "selective":
-            attention = run.attention
-            q = attention.query_width if attention else 0
-            g = attention.kv_width if attention else 0
-            inner = run.feed_forward.intermediate if run.feed_forward else 0
-            op = case.compute * (2 * q + 2 * g + 2 * shape.hidden + inner)
-            each_kept = min(each, saved + -(-op // case.shares.tensor))
-        elif workload.checkpointing == "none":
-            each_kept = each
-        else:
-            each_kept = saved if workload.checkpointing == "full" else 0
         # A pipeline's first stage holds as many micro-batches as there are stages, of its part of the layers.
         kept += min(number * case.shares.flights, run.number) * each_kept * tokens
-        layers_kept.append(f"{number} layers x {each_kept:,} bytes x {tokens:,} tokens")
-        again = each - each_kept if workload.checkpointing == "selective" else each
-        one_layer = max(one_layer, again * tokens)
+        said.append(f"{number} layers x {each_kept:,} bytes x {tokens:,} tokens")
+        one = max(one, each * tokens)
+        again = max(again, (each if workload.checkpointing == "full" else each - each_kept) * tokens)
         passing = max(passing, -(-act.passing(run, shape.hidden, case.compute) // case.shares.tensor) * tokens)
     terms = []
-    name = {
-        "none": "activations of all layers",
-        "selective": "activations that are not computed again",
-        "full": "inputs of the layers",
-    }.get(workload.checkpointing, "inputs of the layers")
     if kept:
+        bounds = (0.97, 1.1) if workload.checkpointing == "full" else _KEPT
+        name = _KEEPS[workload.checkpointing]
         terms.append(
             _term(
-                *(ACTIVATIONS, name, kept, "layers x bytes a token x tokens"),
-                "; ".join(layers_kept),
-                _COUNTED,
-                _KEPT if workload.checkpointing != "full" else (0.97, 1.1),
+                *(ACTIVATIONS, name, kept, "layers x bytes a token x tokens", "; ".join(said), _COUNTED),
+                bounds=bounds,
             )
         )
-    last = _last_norm(case, style)
-    if last.bytes:
-        terms.append(last)
-    live = []
-    if workload.checkpointing in ("full", "full_offload", "selective"):
-        live.append(
-            _term(
-                *(ACTIVATIONS, "one layer, computed again", one_layer, "bytes a token x tokens"),
-                f"{one_layer:,}",
-                _COUNTED,
-                _KEPT,
-            )
-        )
-        if workload.checkpointing == "full_offload":
-            two = 2 * case.residual * shape.hidden * _tokens(case, shape.layers[-1])[0]
-            live.append(
-                _term(
-                    *(ACTIVATIONS, "inputs of layers on their way", two, "2 x h x bytes x tokens"),
-                    f"{two:,}",
-                    _COUNTED,
-                    _PASSING,
-                )
-            )
-    live.append(
-        _term(
-            *(ACTIVATIONS, "gradients inside of a layer", passing, "(3 I + 2 h) x bytes x tokens"),
-            f"{passing:,}",
-            _COUNTED,
-            _PASSING,
-        )
+    terms.append(_last_norm(case, style))
+    formula = "bytes a token x tokens"
+    inside = _term(
+        *(ACTIVATIONS, "gradients inside of a layer", passing, "(3 I + 2 h) x bytes x tokens"),
+        *(f"{passing:,}", _COUNTED, _PASSING),
     )
-    return terms, live
+    last = [_term(ACTIVATIONS, "one layer, computed again", again, formula, f"{again:,}", _COUNTED, _KEPT), inside]
+    first = [_term(ACTIVATIONS, "one layer", one, formula, f"{one:,}", _COUNTED, _KEPT), inside]
+    if workload.checkpointing == "full_offload":
+        two = 2 * case.residual * shape.hidden * _tokens(case, shape.layers[-1])[0] // whole
+        moved = _term(
+            *(ACTIVATIONS, "inputs of layers on their way", two, "2 x h x bytes x tokens"),
+            *(f"{two:,}", _COUNTED, _PASSING),
+        )
+        last.append(moved)
+        first.append(moved)
+    return _Layers(terms, last, first)
+
+
+def _kept_of(case: _Case, run: Layers, each: int, inputs: int) -> int:
+    """Bytes that one layer keeps for each token, of `each` that it would without checkpointing."""
+    kind = case.workload.checkpointing
+    if kind == "none":
+        return each
+    if kind == "full_offload":
+        return 0
+    if kind == "full":
+        return inputs
+    # Selective, as torchtitan does it: matrix products (every second one) and attention are kept.
+    attention, part = run.attention, run.feed_forward
+    q, g = (attention.query_width, attention.kv_width) if attention else (0, 0)
+    inner = part.intermediate * max(1, part.experts_per_token) if part else 0
+    return inputs + -(-case.compute * (2 * q + 2 * g + 2 * case.shape.hidden + inner) // case.shares.tensor)
 
 
 def _stage(case: _Case, number: int) -> int:
@@ -570,19 +572,17 @@ def _last_norm(case: _Case, style: act.Style) -> Term:
     )
 
 
-def _moments(case: _Case, adapters: int, kept: list[Term], live: list[Term], loss: list[Term]) -> dict[str, list[Term]]:
+def _moments(case: _Case, adapters: int, layers: _Layers, loss: list[Term]) -> dict[str, list[Term]]:
     workload = case.workload
     at_once = workload.optimizer_in_backward
     gradients = [_one_gradient(case, adapters)] if at_once else _gradients(case, adapters)
     before = _gradients(case, adapters) if workload.accumulation and not at_once else []
-    gathered, casts = _gathered(case), _casts(case)
-    passing = [*live, *_dequantised(case)]
+    gathered, casts, unpacked = _gathered(case), _casts(case), _dequantised(case)
     head = [_head_gradient(case)] if workload.method == FULL else []
-    last = passing if workload.checkpointing != "none" else [live[-1], *_dequantised(case)]
     moments = {
-        "loss": [*before, *kept, *loss, *gathered, *casts],
-        "backward pass, last layer": [*(before or head), *kept, *passing, *gathered, *casts],
-        "backward pass, first layer": [*gradients, *last, *gathered],
+        "loss": [*before, *layers.kept, *loss, *gathered, *casts],
+        "backward pass, last layer": [*(before or head), *layers.kept, *layers.last, *gathered, *casts, *unpacked],
+        "backward pass, first layer": [*gradients, *layers.first, *gathered, *unpacked],
     }
     if not at_once:
         moments["optimizer step"] = [*_gradients(case, adapters, reduced=True), *_step(case, adapters)]

@@ -571,7 +571,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             },
         ),
         "family": _table(
-            name=_r(_lower, "a model type"),
+            name=_r(_text, "a model type"),
             scores_cap=_c(_flag, "true or false"),
             logits_cap=_c(_flag, "true or false"),
             gelu=_c(_whole, "bytes a number"),
