@@ -103,6 +103,7 @@ def test_what_does_not_fit_gets_the_cheapest_changes_that_make_it_fit(run: Run) 
             assert line in text
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "options, field, value",
     [
@@ -270,6 +271,7 @@ def test_a_gpu_of_a_table_that_nobody_knows_is_no_obstacle(run: Run, piped: Call
 # -- exit status ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "fail_on, gpu, status",
     [
@@ -304,6 +306,7 @@ def test_of_several_answers_the_worst_decides() -> None:
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "arguments, says",
     [
@@ -353,6 +356,7 @@ def test_bad_input_is_one_sentence(arguments: tuple[str, ...], says: str, run: R
     assert "internal error" not in result.err and says in result.err
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "rows, says",
     [

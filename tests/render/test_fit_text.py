@@ -272,6 +272,7 @@ def test_what_was_put_in_and_what_comes_out(numbers: str, text: str) -> None:
 # -- promises of every screen -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.once
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(sorted(ANSWERS)), st.integers(40, 120), st.booleans(), st.sampled_from(["", "16", "256"]),
@@ -314,6 +315,7 @@ def drawn(need: Need, available: int | None, width: int = 80) -> list[str]:
 sizes = st.integers(0, 400 * GIB)
 
 
+@pytest.mark.once
 @settings(max_examples=80, deadline=None)
 @given(st.lists(sizes, min_size=7, max_size=7), st.integers(0, 200 * GIB), st.one_of(st.none(), sizes))
 def test_bars_follow_each_other_and_end_where_the_sum_ends(
