@@ -18,7 +18,9 @@ from cudadoctor.matrix.cards import Offer
 from cudadoctor.matrix.models import ModelRow
 
 MODEL, GPU, RENTED = "model", "gpu", "rented"
+# In one machine there are 8 at most; training goes beyond.
 _MOST_GPUS = 8
+_NUMBERS = (2, 4, 8, 16, 32, 64)
 # A stranger of less than a tenth is no substitute for anything.
 _MUCH_SMALLER = 10
 
@@ -149,7 +151,7 @@ def _more_gpus(sums: Sums, setting: Setting, card: Card) -> Optional[Alternative
     """How many GPUs of this kind it takes."""
     if card.free is None:
         return None
-    for sharding in _shardings(setting, (2, 4, 8)):
+    for sharding in _shardings(setting, _NUMBERS):
         if sharding.degree <= len(sums.target.cards):
             continue  # those are at hand: a change, and not another machine
         need = sums.need(_shared(setting, sharding))

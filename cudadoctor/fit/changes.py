@@ -160,6 +160,8 @@ def _other_optimizer(setting: Setting, name: str, instead_of: Sequence[str]) -> 
     workload = setting.workload
     if not workload.trains or workload.optimizer not in instead_of or workload.offload != "none":
         return ()
+    if workload.sharding.kind not in ("none", "ddp"):
+        return ()  # bitsandbytes' states are no pieces that FSDP and DeepSpeed could share out
     return _workload(setting, optimizer=name, fused_optimizer=False)
 
 
@@ -263,7 +265,8 @@ def spreads(setting: Setting, at_most: int) -> list[Sharding]:
 
 def _offload_optimizer(sums: Sums, setting: Setting) -> Sequence[Setting]:
     workload = setting.workload
-    return _workload(setting, offload="optimizer") if workload.method == FULL and workload.offload == "none" else ()
+    wanted = workload.method == FULL and workload.offload == "none" and workload.sharding.kind != "fsdp"
+    return _workload(setting, offload="optimizer") if wanted else ()
 
 
 def _offload_all(sums: Sums, setting: Setting) -> Sequence[Setting]:
@@ -471,7 +474,8 @@ def cost(row: ChangeRow) -> tuple[bool, int, int]:
 def _change(sums: Sums, before: Setting, found: _Alone) -> Change:
     """The change as it is shown."""
     row = sums.matrix.changes()[found.change]
-    written = sums.matrix.change_lines(found.change, framework_of(sums, before.workload))
+    kind = before.workload.sharding.kind
+    written = sums.matrix.change_lines(found.change, framework_of(sums, before.workload), kind)
     assert written is not None  # variants_of() asked
     numbers = _numbers(sums, before, found.setting)
     return Change(
@@ -507,6 +511,7 @@ def _numbers(sums: Sums, before: Setting, after: Setting) -> dict[str, Any]:
         "gib": max(1, (min(room, kept) if kept else room - beside) // _GIB),
         "host": max(1, (ram if ram is not None else max(0, moved) * 5 // 4) // _GIB),
         "moved": -(-max(0, moved) // _GIB),
+        "storage": ", bnb_4bit_quant_storage=torch.bfloat16" if workload.sharding.kind in _SHARDED else "",
         "task": _TASKS.get(after.model.architecture.kind, ""),
         "method": "full" if workload.method == FULL else "lora",
         "compute": "torch.bfloat16" if _serves(sums, after, "bf16") else "torch.float16",

@@ -11,7 +11,8 @@ from cudadoctor.fit.changes import cure, each_alone
 from cudadoctor.fit.estimate import estimate as estimate_need
 from cudadoctor.fit.limits import MOST_SEQUENCES, largest_batch, longest_context
 from cudadoctor.fit.need import Need
-from cudadoctor.fit.sums import Estimate, Setting, Sums, decide
+from cudadoctor.fit.sums import Estimate, Setting, Sums
+from cudadoctor.fit.sums import decide as decide
 from cudadoctor.fit.target import Card, Target
 from cudadoctor.fit.workload import WEIGHTS, Workload
 from cudadoctor.matrix import Matrix

@@ -51,15 +51,16 @@ class Demand(NamedTuple):
 
 
 class ChangeQuestions(Sections):
-    def change_lines(self, change: str, framework: str) -> Optional[ChangeLines]:
-        """None: nobody wrote down how that framework does it, or it cannot."""
-        lines: dict[tuple[str, str], ChangeLines] = self.once("change lines", self._change_lines)
-        return lines.get((change, framework))
+    def change_lines(self, change: str, framework: str, sharding: str = "") -> Optional[ChangeLines]:
+        """How it is written, where the work is shared in that way. None: nobody wrote down how that framework does it,
+        or it cannot."""
+        lines: dict[tuple[str, str, str], ChangeLines] = self.once("change lines", self._change_lines)
+        return lines.get((change, framework, sharding)) or lines.get((change, framework, ""))
 
-    def _change_lines(self) -> dict[tuple[str, str], ChangeLines]:
+    def _change_lines(self) -> dict[tuple[str, str, str], ChangeLines]:
         data = self.raw("changes")
         return {
-            (row["change"], framework): ChangeLines(tuple(row["lines"]), *origin(data, row))
+            (row["change"], framework, row.get("sharding", "")): ChangeLines(tuple(row["lines"]), *origin(data, row))
             for row in data["line"]
             for framework in row["frameworks"]
         }

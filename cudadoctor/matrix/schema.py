@@ -509,6 +509,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
         "line": _table(
             change=_r(_text, "a change"),
             frameworks=_r(_list_of(_text), "names of frameworks and engines"),
+            sharding=_c(_text, "a way of sharing the work"),
             lines=_r(_list_of(_text), "lines"),
         ),
         "engine": _table(

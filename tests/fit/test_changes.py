@@ -53,7 +53,7 @@ def test_each_demand_is_asked_for(matrix: Matrix) -> None:
 
 def test_lines_speak_of_numbers_that_there_are(matrix: Matrix) -> None:
     known = {"batch", "steps", "context", "all", "rank", "gpus", "chunk", "layers", "gib", "host", "moved", "method"}
-    known |= {"compute", "task"}
+    known |= {"compute", "storage", "task"}
     for row in matrix.raw("changes")["line"]:
         for line in row["lines"]:
             named = set(re.findall(r"(?<!\{)\{(\w+)\}(?!\})", line))
@@ -139,6 +139,16 @@ def test_a_change_is_written_as_the_framework_wants_it(
     assert {name: found[name].lines[0] for name in lines} == lines
 
 
+def test_what_is_sharded_is_offloaded_and_quantised_in_its_own_words(matrix: Matrix) -> None:
+    workload = Workload(method=LORA, sharding=Sharding("fsdp", 2))
+    found = alone(matrix, plain_sums.target(2, 2), workload)
+    assert "--fsdp_offload_params true --num_processes 2" in found["offload-all"].lines[0]
+    assert "bnb_4bit_quant_storage=torch.bfloat16" in found["qlora"].lines[0]
+    single = alone(matrix, plain_sums.target(2), Workload(method=LORA))
+    assert "--zero_stage 3" in single["offload-all"].lines[0]
+    assert "quant_storage" not in single["qlora"].lines[0]
+
+
 @pytest.mark.parametrize("framework", ["transformers", "axolotl", "llama-factory", "ms-swift", "torchtune", "litgpt"])
 def test_no_change_is_offered_in_words_of_another_framework(matrix: Matrix, framework: str) -> None:
     found = alone(matrix, plain_sums.target(4), Workload(method=FULL, batch=8, framework=framework))
@@ -219,6 +229,9 @@ def test_what_is_ten_times_slower_comes_after_fewer_bits(matrix: Matrix) -> None
         ("shard", Workload(method=FULL), plain_sums.target(24, 24), True),
         ("shard", Workload(method=FULL), plain_sums.target(24), False),
         ("shard", Workload(method=FULL, sharding=Sharding("fsdp", 2)), plain_sums.target(24, 24), False),
+        ("optimizer-8bit", Workload(method=FULL, sharding=Sharding("ddp", 2)), plain_sums.target(24, 24), True),
+        ("optimizer-8bit", Workload(method=FULL, sharding=Sharding("fsdp", 2)), plain_sums.target(24, 24), False),
+        ("offload-optimizer", Workload(method=FULL, sharding=Sharding("fsdp", 2)), plain_sums.target(24, 24), False),
         # Into what memory? That of the machine, where it is known.
         ("offload-optimizer", Workload(method=FULL), plain_sums.target(24, machine=Machine()), True),
         (
