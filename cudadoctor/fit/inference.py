@@ -45,6 +45,8 @@ _COUNTED = (0.96, 1.04)
 _VAGUE = (0.6, 1.6)
 # What small results and the rounding of blocks come to that nobody counts: shares of the sum.
 _UNCOUNTED = (0.004, 0.008)
+# Files of one name and scheme differ: a type more or less for single tensors, and what they say about themselves.
+_PUBLISHED = (0.002, 0.006)
 _SHARD = 5_000_000_000  # bytes of a file of weights, as they are published
 _BITSANDBYTES = ("nf4", "nf4-dq", "int8")
 
@@ -109,8 +111,10 @@ def _only_weights(run: Setup) -> Need:
     """As a file, or once loaded: nothing runs yet."""
     found = weights(run._replace(engine="", framework=""))
     amount = total(found.terms)
+    if run.model.stored is None:
+        amount = widened(amount, *_PUBLISHED)
     nothing = Interval(0, 0, 0)
-    everything = total(found.terms) if run.gpus == 1 else Interval(found.total, found.total, found.total)
+    everything = amount if run.gpus == 1 else widened(Interval(*(found.total,) * 3), *_PUBLISHED)
     return Need(found.terms, amount, amount, amount, everything, nothing, run.gpus, "loading", _assumed_of_model(run))
 
 
@@ -148,6 +152,9 @@ def _decoder(run: Setup) -> Need:
         # what it keeps is a part of all.
         at_prompt = cache(matrix, run.model, workload, prompt, held._replace(windows=False))
         at_end = cache(matrix, run.model, workload, context, held)
+    # Versions of litgpt made it as long as the model's context, whatever was asked for.
+    longest = max(run.shape.max_context or context, context) if run.litgpt else context
+    beyond = cache(matrix, run.model, workload, longest, held._replace(windows=False)).total - at_end.total
     streamed = workload.offload in ("layers", "all")
     loaded = weights(run, layers=_resident(run) if streamed else None)
     kept = [*loaded.terms, *_kept_buffers(run)]
@@ -155,7 +162,7 @@ def _decoder(run: Setup) -> Need:
         kept.append(_streamed_layer(run))
     chunk = min(workload.prefill_chunk or prompt, prompt)
     first = _prefill(run, batch * chunk, chunk, prompt)
-    prefill = Moment("prefill", (*kept, *cache_terms(run, at_prompt, source), *first))
+    prefill = Moment("prefill", (*kept, *cache_terms(run, at_prompt, source, beyond if run.litgpt else 0), *first))
     moments = [_loading(run, loaded), prefill, _decoding(run, kept, at_end, source)]
     if not run.litgpt and run.has("last_logits") is False:
         moments.append(_all_logits(run, kept, at_prompt, source, batch * chunk))
