@@ -185,6 +185,8 @@ def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[st
 def _known(row: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     said: dict[str, Any] = {}
     notes: list[str] = []
+    # A published measurement carries remarks of its own; what a person asks for has to be understood.
+    remarks = any(key in row for key in ("id", "cls", "source", "measured_bytes"))
     for key, value in row.items():
         name = str(key).strip().lower().replace("-", "_")
         name = _ALIASES.get(name, name)
@@ -194,7 +196,10 @@ def _known(row: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
             near = difflib.get_close_matches(name, (*_KEYS, *_ALIASES), 1, 0.75)
             if near:
                 raise ParseError(f"The key {_shown(key)} is not known: {near[0]} is meant, perhaps.")
-            raise ParseError(f"The key {_shown(key)} is not known; known are {', '.join(_KEYS)}.")
+            if not remarks:
+                raise ParseError(f"The key {_shown(key)} is not known; known are {', '.join(_KEYS)}.")
+            notes.append(f"the key {_shown(key)} is not known and was left out")
+            continue
         if name in said and said[name] != value:
             raise ParseError(f"The key {_shown(key)} contradicts another of the same meaning ({name}).")
         said[name] = value
@@ -305,7 +310,13 @@ def _workload(said: Mapping[str, Any], method: str) -> Workload:
     framework = _word(said, "framework", "", None)
     number = _whole(said, "n_gpus", 1) or 1
     kind = _word(said, "parallel", "none", _PARALLEL, "none, ddp, zero1, zero2, zero3, fsdp, tp and pp")
-    if kind != "none" and "n_gpus" not in said:
+    for name in ("tp", "pp"):
+        degree = _whole(said, name, 1) or 1
+        if degree > 1 and kind == "none":
+            kind, number = name, degree
+        elif degree > 1 and kind != name:
+            raise ParseError(f"Two ways to share the work are said, {kind} and {name}: only one of them is counted.")
+    if kind != "none" and number == 1 and "n_gpus" not in said:
         raise ParseError(f"How many GPUs share the work ({kind}) is not said: the key n_gpus is missing.")
     if kind == "none" and number > 1:
         kind = "pp" if method == INFER else "ddp"

@@ -739,11 +739,11 @@ def _adapters(case: _Case) -> int:
             continue
         if tensor.role in (MATRIX, EXPERT) and tensor.layers is not None and len(tensor.shape) == 2:
             count += share_of(tensor, tensor.copies * _adapter(case, tensor), case.shares)
+    count += _joined(case)
     if not count and "head" not in lora.targets:
         raise ParseError(f"{shape.name} has none of the matrices that LoRA is to change: {', '.join(lora.targets)}")
     if "head" in lora.targets:
         count += lora.rank * (shape.vocabulary + shape.hidden)
-    count += _joined(case)
     return count
 
 

@@ -1,0 +1,240 @@
+"""Training, term by term: each row a number that can be reckoned by hand, or that a framework's code says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.catalogue import find
+from cudadoctor.fit.config import model_of_config
+from cudadoctor.fit.estimate import estimate
+from cudadoctor.fit.need import ACTIVATIONS, ADAPTERS, BUFFERS, GRADIENTS, LOGITS, OPTIMIZER, WEIGHTS, Need
+from cudadoctor.fit.workload import FULL, LORA, QLORA, Lora, Sharding, Workload
+from cudadoctor.matrix import Matrix
+from cudadoctor.model.fact import ParseError
+
+P = 1_235_814_400  # of Llama 3.2 1B, whose head is its embedding
+H, V, LAYERS = 2048, 128_256, 16
+
+
+@pytest.fixture(scope="module")
+def llama(matrix: Matrix) -> Model:
+    return find(matrix, "llama-3.2-1b")
+
+
+def amounts(need: Need, part: str) -> dict[str, int]:
+    return {term.name: term.bytes for term in need.terms if term.part == part}
+
+
+def of(matrix: Matrix, model: Model, **said: Any) -> Need:
+    said.setdefault("stated", frozenset(("ce", "precision")))
+    return estimate(matrix, model, Workload(**said))
+
+
+# precision, optimizer -> bytes a parameter of weights, gradients, states
+STATES = (
+    ("bf16", "adamw", 2, 2, 4.0),
+    ("bf16", "adamw_fp32", 2, 2, 8.0),
+    ("bf16", "sgd", 2, 2, 0.0),
+    ("bf16", "sgd_momentum", 2, 2, 2.0),
+    ("bf16", "paged_adamw_8bit", 2, 2, 0.0),
+    ("mixed", "adamw", 4, 4, 8.0),
+    ("mixed", "lion", 4, 4, 4.0),
+    ("fp32", "adamw", 4, 4, 8.0),
+    ("fp32", "muon", 4, 4, 4.0),
+)
+
+
+@pytest.mark.parametrize(("precision", "optimizer", "weights", "gradients", "states"), STATES)
+def test_bytes_of_a_parameter(
+    matrix: Matrix, llama: Model, precision: str, optimizer: str, weights: int, gradients: int, states: float
+) -> None:
+    need = of(matrix, llama, method=FULL, precision=precision, optimizer=optimizer, accumulation=True, context=128)
+    assert amounts(need, WEIGHTS)["weights"] == weights * P
+    assert amounts(need, GRADIENTS)["gradients"] == gradients * P
+    found = [size for name, size in amounts(need, OPTIMIZER).items() if "states" in name]
+    assert sum(found) == states * P
+
+
+def test_adamw_copies_all_parameters_in_a_step_unless_it_is_fused(matrix: Matrix, llama: Model) -> None:
+    small = {"method": FULL, "batch": 1, "context": 16}
+    step = of(matrix, llama, **small)
+    assert step.peak == "optimizer step"
+    assert amounts(step, OPTIMIZER)["copies that a step makes"] == 2 * P
+    fused = of(matrix, llama, **small, fused_optimizer=True)
+    assert "copies that a step makes" not in amounts(fused, OPTIMIZER)
+
+
+def test_states_of_8_bits_are_two_bytes_and_a_scale_a_block(matrix: Matrix, llama: Model) -> None:
+    need = of(matrix, llama, method=FULL, optimizer="adamw_8bit", framework="torchtune")
+    assert amounts(need, OPTIMIZER)["states of adamw_8bit"] == round(P * (2 + 2 * 4 / 256))
+
+
+def test_the_trainer_keeps_states_of_embeddings_wide(matrix: Matrix, llama: Model) -> None:
+    need = of(matrix, llama, method=FULL, optimizer="adamw_8bit")
+    embedding = V * H
+    assert amounts(need, OPTIMIZER)["states of adamw_8bit"] == round(2.03125 * (P - embedding)) + 8 * embedding
+
+
+# targets -> parameters of one layer of Llama 3.2 1B (h 2048, k and v 512, I 8192) for each of the rank
+ADAPTED = (
+    (("q", "v"), 2048 + 2048 + 2048 + 512),
+    (("qkv",), 2048 + 2048 + 512 + 512),
+    (("gate", "up", "down"), 3 * (2048 + 8192)),
+    (("all",), 2 * (2048 + 2048) + 2 * (2048 + 512) + 3 * (2048 + 8192)),
+)
+
+
+@pytest.mark.parametrize(("targets", "a_layer"), ADAPTED, ids=str)
+def test_adapters(matrix: Matrix, llama: Model, targets: tuple[str, ...], a_layer: int) -> None:
+    need = of(matrix, llama, method=LORA, lora=Lora(8, targets))
+    assert amounts(need, ADAPTERS)["adapters"] == 4 * 8 * LAYERS * a_layer
+
+
+def test_the_head_may_have_an_adapter(matrix: Matrix, llama: Model) -> None:
+    need = of(matrix, llama, method=LORA, lora=Lora(8, ("head",), width=2))
+    assert amounts(need, ADAPTERS)["adapters"] == 2 * 8 * (V + H)
+
+
+def test_a_model_without_the_targets_is_refused(matrix: Matrix, llama: Model) -> None:
+    with pytest.raises(ParseError, match="none of the matrices that LoRA is to change"):
+        of(matrix, llama, method=LORA, lora=Lora(8, ("dense",)))
+
+
+# loss -> bytes for each token and word
+LOSSES = (("plain", 12), ("upcast", 12), ("fp32", 12), ("bf16", 12), ("chunked", 2), ("fused", 0.3))
+
+
+@pytest.mark.parametrize(("loss", "each"), LOSSES)
+def test_logits(matrix: Matrix, llama: Model, loss: str, each: float) -> None:
+    need = of(matrix, llama, method=LORA, batch=4, context=4096, loss=loss, checkpointing="full_offload")
+    found = amounts(need, LOGITS)
+    if found:  # of a fused loss, another moment may be the peak
+        assert sum(found.values()) == round(each * 4 * 4096 * V)
+    else:
+        assert loss == "fused"
+
+
+def test_a_loop_that_holds_the_output_holds_the_logits(matrix: Matrix, llama: Model) -> None:
+    need = of(matrix, llama, method=LORA, batch=4, context=4096, loss="plain", framework="peft", checkpointing="full")
+    assert sum(amounts(need, LOGITS).values()) == 14 * 4 * 4096 * V
+
+
+def test_checkpointing_keeps_one_hidden_state_a_layer(matrix: Matrix, llama: Model) -> None:
+    need = of(matrix, llama, method=LORA, batch=2, context=1024, checkpointing="full")
+    assert amounts(need, ACTIVATIONS)["inputs of the layers"] == LAYERS * 2 * H * 2 * 1024
+
+
+def test_embeddings_of_a_model_in_4_bits_become_fp32_in_peft_and_not_in_axolotl(matrix: Matrix, llama: Model) -> None:
+    quantised = llama._replace(weights="nf4")
+    peft, axolotl = (of(matrix, quantised, method=QLORA, framework=name) for name in ("peft", "axolotl"))
+    extra = amounts(peft, WEIGHTS)["embeddings, norms and head in fp32"]
+    assert extra == 2 * (V * H + (2 * LAYERS + 1) * H)
+    assert "embeddings, norms and head in fp32" not in amounts(axolotl, WEIGHTS)
+
+
+def test_litgpt_keeps_embedding_and_head_apart(matrix: Matrix, llama: Model) -> None:
+    need = of(matrix, llama, method=LORA, framework="litgpt", lora=Lora(8, ("q", "v"), width=2))
+    assert amounts(need, WEIGHTS)["a head of its own"] == 2 * V * H
+
+
+# kind, degree -> divisors of weights, fp32 copy, gradients
+SHARDED = (("zero1", 4, 1, 4), ("zero2", 4, 1, 4), ("zero3", 4, 4, 4))
+
+
+@pytest.mark.parametrize(("kind", "degree", "weights", "states"), SHARDED)
+def test_zero(matrix: Matrix, llama: Model, kind: str, degree: int, weights: int, states: int) -> None:
+    need = of(matrix, llama, method=FULL, sharding=Sharding(kind, degree), accumulation=True)
+    assert amounts(need, WEIGHTS)["weights"] == 2 * P // weights
+    assert amounts(need, OPTIMIZER)["fp32 copy of the trained parameters"] == 4 * P // states
+    assert amounts(need, OPTIMIZER)["states of adamw"] == 8 * P // states
+    assert "buckets of gradients" in amounts(need, BUFFERS)
+    assert need.gpus == degree
+
+
+def test_data_parallel_copies_hold_everything_and_buckets_of_all_gradients(matrix: Matrix, llama: Model) -> None:
+    need = of(matrix, llama, method=FULL, sharding=Sharding("ddp", 8), accumulation=True)
+    assert amounts(need, WEIGHTS)["weights"] == 2 * P
+    assert amounts(need, BUFFERS)["buckets of gradients"] == 2 * P
+
+
+def test_offloading_moves_the_states_to_the_host(matrix: Matrix, llama: Model) -> None:
+    here = of(matrix, llama, method=FULL, sharding=Sharding("zero2", 2))
+    there = of(matrix, llama, method=FULL, sharding=Sharding("zero2", 2), offload="optimizer")
+    assert not amounts(there, OPTIMIZER)
+    assert there.host.expected - here.host.expected == 16 * P
+
+
+def test_a_person_can_read_each_term(matrix: Matrix, llama: Model) -> None:
+    need = of(matrix, llama, method=LORA, batch=2, context=2048)
+    (term,) = [term for term in need.terms if term.part == LOGITS]
+    assert term.formula == "bytes x tokens x V"
+    assert term.numbers == "12 x 4,096 x 128,256"
+    assert "fp32" in term.source
+
+
+ENCODERS = ("bert-base-uncased", "vit-base-patch16-224", "t5-small", "whisper-small")
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_models_that_are_no_decoders(matrix: Matrix, name: str) -> None:
+    model = find(matrix, name)
+    need = of(matrix, model, method=FULL, precision="fp32", batch=4, context=128)
+    assert amounts(need, WEIGHTS)["weights"] == 4 * model.architecture.parameters
+    assert need.allocated.expected > 16 * model.architecture.parameters
+    has_words = name.startswith(("t5", "whisper"))
+    assert has_words or not amounts(need, LOGITS)
+    assert has_words or any("small head" in sentence for sentence in need.assumed)
+
+
+REFUSED = (
+    ({"optimizer": "adamww"}, "the optimizer 'adamww' is not known: the nearest are adamw"),
+    ({"loss": "mse"}, "the loss 'mse' is none of plain"),
+    ({"checkpointing": "some"}, "checkpointing 'some' is none of none, full"),
+    ({"precision": "int8"}, "the precision 'int8' is none of"),
+    ({"sharding": Sharding("ring", 2)}, "the sharding 'ring' is none of"),
+    ({"sharding": Sharding("fsdp", 0)}, "over 0 GPUs"),
+    ({"batch": 0}, "one sequence or more"),
+)
+
+
+@pytest.mark.parametrize(("said", "sentence"), REFUSED, ids=[next(iter(row[0])) for row in REFUSED])
+def test_what_is_not_known_is_refused_in_one_sentence(
+    matrix: Matrix, llama: Model, said: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ParseError, match=sentence.replace("(", r"\(")) as caught:
+        of(matrix, llama, method=FULL, **said)
+    assert "\n" not in str(caught.value)
+
+
+def test_diffusion_is_not_guessed(matrix: Matrix) -> None:
+    model = find(matrix, "sd-1.5-unet")
+    with pytest.raises(ParseError, match="diffusion model"):
+        of(matrix, model, method=FULL)
+
+
+def test_what_layers_of_real_classes_save(matrix: Matrix) -> None:
+    """Bytes of one layer and token, as torch.autograd.graph.saved_tensors_hooks counted them (see
+    test_activations_of_torch.py): 6 heads of 16, sequences of 56, in bf16."""
+    from cudadoctor.fit import activations as act
+    from cudadoctor.fit.training import _case, _style, _tokens
+
+    shape = {"num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 208, "vocab_size": 1000}
+    rows = (
+        ("llama", {"hidden_size": 120, "head_dim": 16, "num_key_value_heads": 6}, "sdpa", 4384),
+        ("llama", {"hidden_size": 120, "head_dim": 16, "num_key_value_heads": 2}, "eager", 6376),
+        ("gemma2", {"hidden_size": 120, "head_dim": 16, "num_key_value_heads": 2}, "eager", 9473),
+        ("phi3", {"hidden_size": 96, "num_key_value_heads": 2}, "sdpa", 4192),
+        ("gpt_neox", {"hidden_size": 96}, "sdpa", 2784),
+        ("bert", {"hidden_size": 96}, "sdpa", 2592),
+        ("bert", {"hidden_size": 96}, "eager", 4248),
+    )
+    for family, more, attention, saved in rows:
+        model = model_of_config({"model_type": family, **shape, **more}, family)
+        workload = Workload(method=FULL, batch=2, context=56, attention=attention, stated=frozenset(("attn",)))
+        case = _case(matrix, model, workload)
+        run = model.architecture.layers[0]
+        parts = act.layer_parts(model.architecture, run, _style(case), _tokens(case, run)[1])
+        assert sum(part.bytes for part in parts) == pytest.approx(saved, rel=0.01), (family, attention)
