@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import shlex
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -183,6 +185,65 @@ def test_an_answer_is_written_to_a_file(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "fit.json"
     result = run("fit", "7b", "--vram", "24", "--format", "json", "-o", str(path))
     assert result == (0, "", "") and json.loads(path.read_text())["schema"] == "cudadoctor.fit/1"
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A checkpoint of CONFIG's shape with two layers, whose tensors take room in its length alone."""
+    config = {**CONFIG, "num_hidden_layers": 2, "vocab_size": 1000}
+    shapes = {"model.embed_tokens": [1000, 2048], "model.norm": [2048]}
+    for layer in range(2):
+        for name, shape in (
+            *(("self_attn.q_proj", [2048, 2048]), ("self_attn.k_proj", [512, 2048])),
+            *(("self_attn.v_proj", [512, 2048]), ("self_attn.o_proj", [2048, 2048])),
+            *(("mlp.gate_proj", [8192, 2048]), ("mlp.up_proj", [8192, 2048]), ("mlp.down_proj", [2048, 8192])),
+            *(("input_layernorm", [2048]), ("post_attention_layernorm", [2048])),
+        ):
+            shapes[f"model.layers.{layer}.{name}"] = shape
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        size = 2 * math.prod(shape)
+        header[f"{name}.weight"] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header).encode()
+    path = tmp_path / "my-model"
+    path.mkdir()
+    (path / "config.json").write_text(json.dumps(config))
+    with open(path / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + end)
+    return path
+
+
+def test_the_headers_of_files_tell_their_bytes(run: Run, folder: Path) -> None:
+    exact = 2 * (1000 * 2048 + 2048 + 2 * (2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 8192 * 2048 + 2 * 2048))
+    for path in (folder, folder / "model.safetensors"):
+        found = told(run("fit", str(path), "--vram", "8", "--format", "json"))
+        assert found["model"]["name"] == "my-model" and found["model"]["stored"]["total"] == exact
+        assert sum(term["bytes"] for term in found["breakdown"] if term["part"] == "weights") == exact
+    config_alone = told(run("fit", str(folder / "config.json"), "--vram", "8", "--format", "json"))
+    assert config_alone["model"]["stored"] is None and config_alone["need_bytes"] == found["need_bytes"]
+
+
+def test_files_can_be_quantised_as_they_are_loaded(run: Run, folder: Path) -> None:
+    plain = told(run("fit", str(folder), "--vram", "8", "--format", "json"))
+    same = told(run("fit", str(folder), "--quant", "bf16", "--vram", "8", "--format", "json"))
+    fewer = told(run("fit", str(folder), "--quant", "nf4", "--vram", "8", "--format", "json"))
+    trained = told(run("fit", str(folder), "--train", "qlora", "--vram", "8", "--format", "json"))
+    assert same["model"]["stored"] == plain["model"]["stored"] is not None
+    assert fewer["model"]["stored"] is None and fewer["model"]["weights"] == trained["model"]["weights"] == "nf4"
+    assert fewer["need_bytes"]["expected"] < plain["need_bytes"]["expected"]
+
+
+def test_a_bare_word_is_a_name_and_a_path_a_folder(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    folder.rename(folder.parent / "llama-3.1-8b")
+    by_name = told(run("fit", "llama-3.1-8b", "--vram", "24", "--format", "json"))
+    by_path = told(run("fit", "./llama-3.1-8b", "--vram", "24", "--format", "json"))
+    assert by_name["model"]["layers"] == 32 and by_path["model"]["layers"] == 2
 
 
 # -- where ------------------------------------------------------------------------------------------------------------
