@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from cudadoctor.fit.need import CONTEXT, OPTIMIZER, WEIGHTS, Interval, Need, Term
+from cudadoctor.fit.need import BUFFERS, CONTEXT, OPTIMIZER, WEIGHTS, Interval, Need, Term
 from cudadoctor.model.record import NamedTuple
 
 # What became of a measurement.
@@ -144,10 +144,11 @@ def run_of(results: Sequence[Mapping[str, Any]], sides: Sequence[tuple[str, int,
 
 def compared(run: DryRun, need: Need, quantised: bool = False) -> Optional[Comparison]:
     """The peak against the estimate's allocated bytes. `quantised`: the dry run held 16-bit weights in place of
-    quantised ones; then the estimate's weights are put in their place. None: nothing was measured."""
+    quantised ones; then the estimate's weights are put in their place. None: nothing was measured. The workspaces of
+    CUDA's libraries, which the CPU has not, are the estimate's."""
     if run.peak is None or run.weights is None:
         return None
-    found = run.peak
+    found = run.peak + sum(term.bytes for term in need.terms if term.part == BUFFERS and "workspace" in term.name)
     taken = []
     if quantised:
         found += _bytes_of(need, WEIGHTS) - (run.weights - (run.adapters or 0))
