@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, Callable, Optional
 
-from cudadoctor.fit.architecture import DIFFUSION, Model
+from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.workload import (
     ALLOCATED,
     DEVICE,
@@ -149,7 +149,7 @@ _PARALLEL = {
     "tp": "tp",
     "pp": "pp",
 }
-# What carries no bytes of its own is not quantised: the first three are what is trained or run as it is.
+# Weights in these can be trained in full; in all others they are quantised.
 _PLAIN = ("bf16", "fp16", "fp32", "float16", "bfloat16", "float32", "f16", "f32")
 
 
@@ -514,6 +514,3 @@ def _shown(value: Any) -> str:
     """A value out of somebody's file, short enough for a sentence."""
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-__all__ = ["DIFFUSION", "FILE", "Question", "read_row"]

@@ -48,7 +48,7 @@ from cudadoctor.fit.need import (
 from cudadoctor.fit.optimizers import largest, optimizer, state_bytes
 from cudadoctor.fit.quantisation import tensor_bytes, weight_bytes
 from cudadoctor.fit.sharding import ZERO, Shares, layer_parameters, outside_parameters, share_of, shares
-from cudadoctor.fit.workload import FULL, QLORA, Workload
+from cudadoctor.fit.workload import FULL, QLORA, Lora, Workload
 from cudadoctor.matrix.memory import Family, Framework, Loss, Optimizer, Range
 from cudadoctor.matrix.query import Matrix
 from cudadoctor.matrix.versions import numbers
@@ -61,6 +61,7 @@ _COUNTED = "counted from the architecture"
 # How far the terms of one kind lie off what was measured, nine times of ten, as shares of themselves.
 _STATES = (0.985, 1.02)
 _KEPT = (0.85, 1.2)
+_VAGUE = (0.6, 1.6)
 _LOGITS = (0.75, 1.3)
 _PASSING = (0.5, 1.6)
 # What a whole level errs by beside its terms: what is not modelled, and what a published row does not say.
@@ -117,7 +118,7 @@ def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
     if workload.checkpointing not in _CHECKPOINTING:
         raise ParseError(f"checkpointing {workload.checkpointing[:40]!a} is none of {', '.join(_CHECKPOINTING)}")
     framework = matrix.training_framework(workload.framework)
-    workload = _of_its_time(framework, workload)
+    workload = _all_if_none(shape, _of_its_time(framework, workload))
     precision = workload.precision
     if framework.precision and "precision" not in workload.stated and workload.method == FULL:
         precision = framework.precision
@@ -170,6 +171,16 @@ def _of_its_time(framework: Framework, workload: Workload) -> Workload:
     return workload
 
 
+def _all_if_none(shape: Architecture, workload: Workload) -> Workload:
+    """Of a model whose matrices are called otherwise, all get an adapter, unless somebody named some."""
+    lora = workload.lora
+    if workload.method == FULL or lora.targets != Lora().targets:
+        return workload
+    if any(tensor.name in lora.targets or tensor.name in _PARTS for tensor in shape.tensors):
+        return workload
+    return workload._replace(lora=lora._replace(targets=("all",)))
+
+
 # -- what stands through the whole step
 
 
@@ -180,7 +191,7 @@ def _standing(case: _Case, adapters: int) -> list[Term]:
     if case.framework.unties and case.shape.tied:
         terms.append(_second_head(case))
     if adapters:
-        per_gpu = _divided(case, adapters, case.shares.weights)
+        per_gpu = _divided(adapters, case.shares.weights)
         terms.append(
             _term(
                 *(ADAPTERS, "adapters", per_gpu * case.width, "r x (in + out) of each target x bytes"),
@@ -259,13 +270,13 @@ def _trained(case: _Case, adapters: int) -> int:
     return count
 
 
-def _divided(case: _Case, count: int, by: int) -> int:
+def _divided(count: int, by: int) -> int:
     return -(-count // by)
 
 
 def _states(case: _Case, adapters: int) -> list[Term]:
     count = _trained(case, adapters)
-    per_gpu = _divided(case, count, case.shares.states)
+    per_gpu = _divided(count, case.shares.states)
     width = 4 if case.zero else case.width
     terms = []
     master = case.workload.master_bytes
@@ -305,14 +316,10 @@ def _states(case: _Case, adapters: int) -> list[Term]:
     return terms
 
 
-def _gradient_width(case: _Case) -> int:
-    return case.width
-
-
 def _gradients(case: _Case, adapters: int, reduced: bool = False) -> list[Term]:
     """`reduced`: those of all GPUs are added up, and each holds its part."""
     count = _trained(case, adapters)
-    width = _gradient_width(case)
+    width = case.width
     if case.workload.offload == "all":
         return [
             _term(
@@ -324,7 +331,7 @@ def _gradients(case: _Case, adapters: int, reduced: bool = False) -> list[Term]:
     name = "gradients"
     if _keeps_whole(case) and not reduced:
         divisor, name = 1, "gradients, whole until they are reduced"
-    per_gpu = _divided(case, count, divisor)
+    per_gpu = _divided(count, divisor)
     return [
         _term(
             *(GRADIENTS, name, width * per_gpu, "bytes x trained parameters"),
@@ -506,6 +513,8 @@ def _layers(case: _Case) -> _Layers:
     terms = []
     if kept:
         bounds = (0.97, 1.1) if workload.checkpointing == "full" else _KEPT
+        if _is_linear(shape):
+            bounds = _VAGUE
         name = _KEEPS[workload.checkpointing]
         terms.append(
             _term(
@@ -521,15 +530,21 @@ def _layers(case: _Case) -> _Layers:
     )
     last = [_term(ACTIVATIONS, "one layer, computed again", again, formula, f"{again:,}", _COUNTED, _KEPT), inside]
     first = [_term(ACTIVATIONS, "one layer", one, formula, f"{one:,}", _COUNTED, _KEPT), inside]
-    if workload.checkpointing == "full_offload":
-        two = 2 * case.residual * shape.hidden * _tokens(case, shape.layers[-1])[0] // whole
-        moved = _term(
-            *(ACTIVATIONS, "inputs of layers on their way", two, "2 x h x bytes x tokens"),
-            *(f"{two:,}", _COUNTED, _PASSING),
-        )
-        last.append(moved)
-        first.append(moved)
+    if workload.checkpointing in ("full", "full_offload"):
+        size = case.residual * shape.hidden * _tokens(case, shape.layers[-1])[0] // whole
+
+        def inputs(count: int, name: str) -> Term:
+            said = f"{count} x {size:,}"
+            return _term(ACTIVATIONS, name, count * size, "h x bytes x tokens", said, _COUNTED, _PASSING)
+
+        first.append(inputs(1, "input of the layer"))
+        if workload.checkpointing == "full_offload":
+            last.append(inputs(2, "inputs of layers on their way"))
     return _Layers(terms, last, first)
+
+
+def _is_linear(shape: Architecture) -> bool:
+    return any(run.attention is not None and run.attention.kind == LINEAR for run in shape.layers)
 
 
 def _kept_of(case: _Case, run: Layers, each: int, inputs: int) -> int:
@@ -678,7 +693,7 @@ def _step(case: _Case, adapters: int) -> list[Term]:
     if workload.offload != "none":
         return []
     count = _trained(case, adapters)
-    per_gpu = _divided(case, count, case.shares.states)
+    per_gpu = _divided(count, case.shares.states)
     terms = []
     if case.zero:
         part = per_gpu
@@ -900,7 +915,7 @@ def _assumed(case: _Case) -> tuple[str, ...]:
         said.append("a small head (classes, not the vocabulary) is trained on top")
     if case.shape.kind == ENCODER_DECODER:
         said.append(f"source and target both have {workload.context} tokens")
-    if any(run.attention is not None and run.attention.kind == LINEAR for run in case.shape.layers):
+    if _is_linear(case.shape):
         said.append("what linear attention keeps is only roughly known")
     return tuple(said)
 

@@ -22,6 +22,12 @@ NAMES = ("llama-3.2-1b", "qwen2.5-7b", "mistral-7b-v0.3", "qwen3-30b-a3b", "mixt
 MODELS: dict[str, Model] = {name: find(MATRIX, name) for name in NAMES}
 
 models = st.sampled_from(NAMES)
+
+
+def made(**fields: Any) -> Workload:
+    return Workload(**fields)
+
+
 workloads = st.fixed_dictionaries(
     {
         "method": st.sampled_from((FULL, LORA, QLORA)),
@@ -39,7 +45,7 @@ workloads = st.fixed_dictionaries(
         "optimizer_in_backward": st.booleans(),
         "stated": st.just(frozenset(("ce", "precision"))),
     }
-).map(lambda fields: Workload(**fields))
+).map(lambda fields: made(**fields))
 
 
 def need(name: str, workload: Workload, weights: str = "") -> Need:
