@@ -29,6 +29,7 @@ _SHARDED = ("zero3", "fsdp", "tp", "pp")
 _SMALL_RANK = 8
 _ROUND = 256
 _SHORTEST = 256
+_ALL = 1 << 62
 # Tokens that pass at once. vLLM wants as many as it has sequences; llama.cpp starts with 512.
 _CHUNKS = {"transformers": (2048, 1024, 512, 256), "vllm": (4096, 2048, 1024, 512), "llama.cpp": (256, 128)}
 # PEFT asks what a model is for; who does not say gets adapters all the same.
@@ -180,6 +181,8 @@ def _qlora(sums: Sums, setting: Setting) -> Sequence[Setting]:
     workload = setting.workload
     if workload.method not in (FULL, LORA) or setting.model.weights not in (*_SIXTEEN_BITS, "fp32"):
         return ()
+    if _has_experts(setting.model):
+        return ()  # bitsandbytes leaves them as they are
     frozen = _frozen(sums, setting) if workload.method == FULL else {}
     return [
         quantised._replace(workload=workload._replace(method=QLORA, **frozen))
@@ -329,7 +332,24 @@ _PLAIN = ("bf16", "fp16", "fp32", "BF16", "F16", "F32")
 
 
 def _weights_4bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
-    return _quantised("awq" if setting.workload.engine == "vllm" else "nf4-dq", only_16bit=True)(sums, setting)
+    if setting.workload.engine == "vllm":
+        return _quantised("awq", only_16bit=True)(sums, setting)
+    return _by_bitsandbytes("nf4-dq")(sums, setting)
+
+
+def _by_bitsandbytes(scheme: str) -> Variants:
+    """Weights that bitsandbytes quantises while they load: matrices of layers, but not the experts, which transformers
+    keeps as one tensor."""
+
+    def variants(sums: Sums, setting: Setting) -> Sequence[Setting]:
+        return () if _has_experts(setting.model) else _quantised(scheme, only_16bit=True)(sums, setting)
+
+    return variants
+
+
+def _has_experts(model: Model) -> bool:
+    runs = model.architecture.layers
+    return any(run.feed_forward is not None and run.feed_forward.experts for run in runs)
 
 
 CHANGES: dict[str, Variants] = {
@@ -351,7 +371,7 @@ CHANGES: dict[str, Variants] = {
     "weights-q8": _quantised("q8_0"),
     "kv-8bit": _kv_8bit,
     "weights-fp8": _quantised("fp8", only_16bit=True),
-    "weights-int8": _quantised("int8", only_16bit=True),
+    "weights-int8": _by_bitsandbytes("int8"),
     "weights-q6": _quantised("q6_k"),
     "weights-q5": _quantised("q5_k_m"),
     "optimizer-8bit": _optimizer_8bit,
@@ -625,9 +645,27 @@ def _pruned(sums: Sums, setting: Setting, steps: list[_Step], wanted: str) -> li
     """Without those that are not needed for it, the dearest first."""
     for step in reversed(list(steps)):
         rest = [other for other in steps if other is not step]
-        if _reaches(sums, setting, rest, wanted):
+        if _does_as_well(sums, setting, rest, steps, wanted):
             steps = rest
     return steps
+
+
+def _does_as_well(sums: Sums, setting: Setting, tried: Sequence[_Step], steps: Sequence[_Step], wanted: str) -> bool:
+    """Whether other steps reach as much. What spares a harder step of the rest is worth its place."""
+    end = _played(sums, setting, tried)
+    return _reaches(sums, setting, tried, wanted) and not _harder(end, _played(sums, setting, steps))
+
+
+def _harder(one: Setting, other: Setting) -> bool:
+    """Whether the first takes more away than the second: sequences, tokens, layers on the GPU."""
+    return any(
+        (value if value is not None else _ALL) < (than if than is not None else _ALL)
+        for value, than in (
+            (one.workload.batch, other.workload.batch),
+            (one.workload.context, other.workload.context),
+            (one.workload.gpu_layers, other.workload.gpu_layers),
+        )
+    )
 
 
 def _milder(sums: Sums, setting: Setting, steps: list[_Step], wanted: str) -> list[_Step]:
@@ -636,14 +674,14 @@ def _milder(sums: Sums, setting: Setting, steps: list[_Step], wanted: str) -> li
         group = _group(step.change) or (step.change,)
         for change in group[: group.index(step.change)]:
             tried = [*steps[:place], _Step(change), *steps[place + 1 :]]
-            if _reaches(sums, setting, tried, wanted):
+            if _does_as_well(sums, setting, tried, steps, wanted):
                 steps = tried
                 break
     for place, step in enumerate(steps):
         before = _played(sums, setting, steps[:place])
         for number in range(len(variants_of(sums, before, step.change))):
             tried = [*steps[:place], step._replace(variant=number), *steps[place + 1 :]]
-            if _reaches(sums, setting, tried, wanted):
+            if _does_as_well(sums, setting, tried, steps, wanted):
                 steps = tried
                 break
     return steps

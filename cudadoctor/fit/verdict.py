@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.fit.alternatives import alternatives
-from cudadoctor.fit.answer import FITS, UNKNOWN, Answer, Speed
-from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.answer import FITS, UNKNOWN, Answer, Combination, Speed
+from cudadoctor.fit.architecture import DECODER, Model
 from cudadoctor.fit.changes import cure, each_alone
 from cudadoctor.fit.estimate import estimate as estimate_need
 from cudadoctor.fit.limits import MOST_SEQUENCES, largest_batch, longest_context
@@ -14,7 +14,7 @@ from cudadoctor.fit.need import Need
 from cudadoctor.fit.sums import Estimate, Setting, Sums
 from cudadoctor.fit.sums import decide as decide
 from cudadoctor.fit.target import Card, Target
-from cudadoctor.fit.workload import WEIGHTS, Workload
+from cudadoctor.fit.workload import INFER, WEIGHTS, Workload
 from cudadoctor.matrix import Matrix
 from cudadoctor.parse.sizes import show_size
 
@@ -49,7 +49,7 @@ def answer(
         cure=way,
         alternatives=() if verdict == FITS else alternatives(sums, setting, way is not None),
         warnings=warnings(sums, setting),
-        notes=_notes(sums, setting, verdict, batch),
+        notes=(*_notes(sums, setting, verdict, batch), *_other_engine(sums, setting, verdict, way)),
     )
 
 
@@ -74,6 +74,29 @@ def _notes(sums: Sums, setting: Setting, verdict: str, batch: Optional[int]) -> 
     if len(names) > 1:
         notes.append("the GPUs differ: the one with least free memory decides")
     return tuple(notes)
+
+
+def _other_engine(sums: Sums, setting: Setting, verdict: str, way: Optional[Combination]) -> tuple[str, ...]:
+    """Where transformers would have to move layers out of the GPU: llama.cpp keeps them there in fewer bits."""
+    workload = setting.workload
+    slow = way is None or any(change.speed == "much" for change in way.changes)
+    if verdict == FITS or not slow or workload.method != INFER or workload.engine != "transformers":
+        return ()
+    if setting.model.architecture.kind != DECODER or sums.room(setting) is None:
+        return ()
+    quantised = setting.model._replace(weights=_FILE, stored=None)
+    other = Setting(quantised, workload._replace(engine="llama.cpp", attention="flash"))
+    need = sums.need(other)
+    if need is None or not sums.fits(other):
+        return ()
+    return (
+        f"llama.cpp runs a {_FILE.upper()} file of it here, and takes about {show_size(need.device.expected)}: "
+        f"--engine llama.cpp --quant {_FILE}",
+    )
+
+
+# The file that most people take.
+_FILE = "q4_k_m"
 
 
 # -- what does not decide, and hurts ---------------------------------------------------------------------------------

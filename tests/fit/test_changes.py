@@ -280,6 +280,26 @@ def test_a_model_gets_the_words_of_its_kind(matrix: Matrix, name: str, lora: str
     assert not set(absent) & set(found)
 
 
+def test_bitsandbytes_leaves_experts_as_they_are(matrix: Matrix) -> None:
+    mixture = find(matrix, "qwen3-30b-a3b")
+    for workload in (Workload(), Workload(method=LORA)):
+        found = ids(each_alone(Sums(matrix, plain_sums.target(24)), Setting(mixture, workload)))
+        assert found
+        assert not {"weights-4bit", "weights-int8", "qlora"} & set(found)
+    vllm = ids(each_alone(Sums(matrix, plain_sums.target(24)), Setting(mixture, Workload(engine="vllm"))))
+    assert "weights-4bit" in vllm
+
+
+def test_fewer_bits_come_before_layers_in_the_machines_memory(matrix: Matrix) -> None:
+    target = target_of_name(matrix, "RTX 4090")
+    setting = Setting(find(matrix, "mixtral-8x7b"), Workload(engine="llama.cpp"))
+    found = cure(Sums(matrix, target), setting)
+    assert found is not None
+    assert "weights-q4" in ids(found.changes)
+    assert ids(found.changes)[-1] == "offload-layers"
+    assert found.changes[-1].saves < 8 * GIB
+
+
 def test_what_is_quantised_already_is_not_quantised_while_it_loads(matrix: Matrix) -> None:
     assert "weights-4bit" not in alone(matrix, plain_sums.target(4), Workload(), "int8")
     assert "weights-fp8" not in alone(matrix, plain_sums.target(4), Workload(engine="vllm"), "awq")
@@ -352,6 +372,11 @@ def test_a_combination_fits_needs_each_of_its_changes_and_adds_up(
     if found.verdict == FITS:
         assert found.need.high <= gib * GIB
     assert sum(change.saves for change in found.changes) == before.device.expected - found.need.expected
+    end = setting
+    for change in found.changes:
+        variants = variants_of(known, end, change.id)
+        end = next((one for one in variants if known.fits(one)), variants[-1])
+    whole = (end.workload.batch, end.workload.context, end.workload.gpu_layers or 0)
     for left_out in found.changes:
         rest = [change.id for change in found.changes if change is not left_out]
         after = setting
@@ -359,7 +384,8 @@ def test_a_combination_fits_needs_each_of_its_changes_and_adds_up(
             variants = variants_of(known, after, change)
             if variants:
                 after = next((one for one in variants if known.fits(one)), variants[-1])
-        assert known.verdict(after) != found.verdict, f"{left_out.id} is not needed"
+        kept = (after.workload.batch, after.workload.context, after.workload.gpu_layers or 0)
+        assert known.verdict(after) != found.verdict or kept != whole, f"{left_out.id} is not needed"
 
 
 def test_the_batch_is_no_smaller_than_it_has_to_be(matrix: Matrix) -> None:

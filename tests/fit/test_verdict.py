@@ -304,6 +304,16 @@ def test_what_everybody_knows(
     assert answer(matrix, model, workload, target_of_name(matrix, gpu)).verdict == verdict
 
 
+def test_where_transformers_would_crawl_llama_cpp_is_named(matrix: Matrix) -> None:
+    target = target_of_name(matrix, "RTX 4090")
+    found = answer(matrix, find(matrix, "qwen3-30b-a3b"), Workload(), target)
+    assert found.cure is not None and ids(found.cure.changes)[-1] == "offload-layers"
+    assert found.notes[-1].startswith("llama.cpp runs a Q4_K_M file of it here, and takes about 1")
+    assert found.notes[-1].endswith("--engine llama.cpp --quant q4_k_m")
+    # A model that 4 bits of its own make fit needs no other engine.
+    assert not answer(matrix, find(matrix, "llama-3.1-8b"), Workload(), target_of_name(matrix, "RTX 4060")).notes
+
+
 def test_a_node_of_eight_trains_what_one_gpu_cannot(matrix: Matrix) -> None:
     machine = node(8).set({"limits.memlock": 1 << 40})
     workload = Workload(method=FULL, batch=1, context=4096, precision="mixed", checkpointing="full")
