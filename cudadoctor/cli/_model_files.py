@@ -275,6 +275,11 @@ def _told(path: str, read: Callable[[], _T]) -> _T:
 
 
 def _name_of(path: str) -> str:
+    """As `_called`, with a question mark for what would harm a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in _called(path))
+
+
+def _called(path: str) -> str:
     """What people call it: the name of the file, or of its folder where every model's file is called so."""
     folder, name = os.path.split(os.path.abspath(path))
     shard = _SHARD.match(name)

@@ -275,7 +275,7 @@ def _outside(key: str, tensor: SafetensorsTensor) -> Tensor:
         return Tensor("output", HEAD, tensor.shape)
     if len(tensor.shape) < 2:
         return Tensor("final_norm", BIAS if key.endswith("bias") else NORM, tensor.shape)
-    return Tensor(key.rpartition(".")[0] or key, OTHER, tensor.shape)
+    return Tensor("other", OTHER, tensor.shape)
 
 
 def _block(here: Mapping[str, SafetensorsTensor], hidden: int, notes: list[str]) -> Block:
@@ -314,7 +314,7 @@ def _word(key: str, tensor: SafetensorsTensor) -> tuple[str, str, bool]:
     expert = _IN_AN_EXPERT.match(key)
     stem, _, ending = (expert[2] if expert else key).rpartition(".")
     last = stem.rpartition(".")[2]
-    word = _NAMES.get(last, last or ending)
+    word = _NAMES.get(last, last if last.isascii() and last.isidentifier() and len(last) < 64 else "other")
     if ending == "bias":
         return word + "_bias", BIAS, bool(expert)
     if len(tensor.shape) < 2:

@@ -37,6 +37,8 @@ from cudadoctor.parse.errors import ParseError
 from cudadoctor.parse.gguf import GgufArray, GgufHeader, GgufTensor
 
 _IN_A_LAYER = pattern(r"(?:(enc|dec)\.)?blk\.(\d{1,6})\.(.+)\Z")
+_FAMILY = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_PLAIN_NAME = pattern(r"[A-Za-z0-9_.-]{1,64}\Z")
 _OLD_EXPERT = pattern(r"(ffn_(?:gate|up|down))\.\d+\Z")
 
 # The names of llama.cpp, and ours.
@@ -133,7 +135,7 @@ def model_of_gguf(matrix: Matrix, headers: Sequence[GgufHeader], name: str, path
     kind = metadata.get("general.type")
     if isinstance(kind, str) and kind in _PARTS:
         raise ParseError(f"it is {_PARTS[kind]}, not a whole one")
-    if not isinstance(family, str) or not family:
+    if not isinstance(family, str) or not _FAMILY.match(family):
         raise ParseError("its metadata has no general.architecture")
     if family == "clip":
         raise ParseError(f"it is {_PARTS['mmproj']}, not a whole one")
@@ -420,7 +422,8 @@ def _sizes(found: Mapping[str, GgufTensor]) -> dict[tuple[str, str, tuple[int, .
 
 def _key(name: str, tensor: GgufTensor) -> tuple[str, str, tuple[int, ...]]:
     stem, _, ending = name.rpartition(".")
-    word, role = _NAMES.get(stem, (stem.replace(".", "_") or name, ""))
+    plain = stem.replace(".", "_") if _PLAIN_NAME.match(stem) else "other"
+    word, role = _NAMES.get(stem, (plain, ""))
     if _OLD_EXPERT.match(stem):
         word, role = _NAMES[stem.rpartition(".")[0]][0], EXPERT
     shape = tensor.shape

@@ -157,7 +157,7 @@ def _tensor(name: str, entry: Any) -> SafetensorsTensor:
     if not isinstance(entry, dict):
         raise ParseError(f"its header says nothing of use about {_shown(name)}")
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
-    if not isinstance(dtype, str) or not 0 < len(dtype) <= 20:
+    if not isinstance(dtype, str) or len(dtype) > 20 or not (dtype.isascii() and dtype.isidentifier()):
         raise ParseError(f"its header gives {_shown(name)} no type")
     if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS or not _are_counts(shape):
         raise ParseError(f"its header gives {_shown(name)} no shape")
@@ -166,7 +166,9 @@ def _tensor(name: str, entry: Any) -> SafetensorsTensor:
     made = SafetensorsTensor(name, dtype, tuple(shape), offsets[0], offsets[1])
     bits = _BITS.get(dtype)
     if made.size < 0 or (bits is not None and -(-made.elements * bits // 8) != made.size):
-        raise ParseError(f"its header contradicts itself: {_shown(name)} is {dtype} {shape}, in {made.size} bytes")
+        raise ParseError(
+            f"its header contradicts itself: {_shown(name)} is {dtype} {_shown(shape)}, in {made.size} bytes"
+        )
     return made
 
 

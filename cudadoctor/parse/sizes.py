@@ -26,7 +26,7 @@ def parse_size(text: str) -> int:
     """Bytes; ParseError for what is no amount of memory, or more than any machine has."""
     match = _SIZE.match(text)
     if match is None:
-        raise ParseError(f"not an amount of memory: {text[:40]!a}")
+        raise ParseError(f"not an amount of memory: {text[:24]!a}")
     amount = int(float(match.group(1)) * (1 << _UNITS[(match.group(2) or "").lower()]))
     if amount >= _LIMIT:
         raise ParseError(f"no machine has so much memory: {text[:40]!a}")
