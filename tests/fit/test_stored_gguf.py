@@ -299,6 +299,12 @@ def test_what_cannot_be_used_is_one_sentence(
     assert str(told.value).startswith("cannot use '") and "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize("family", ["", "two words", "a\nb", "x" * 200, "\u00e4"])
+def test_an_architecture_has_a_plain_name(matrix: Matrix, tmp_path: Path, family: str) -> None:
+    with pytest.raises(InputError, match=r"its metadata has no general\.architecture"):
+        read(matrix, tmp_path, family, llama_keys(), llama_tensors())
+
+
 def test_a_name_that_would_harm_a_terminal_is_not_shown(matrix: Matrix, tmp_path: Path) -> None:
     keys = {**llama_keys(), "general.name": "a\x1b[2Jb"}
     assert read(matrix, tmp_path, "llama", keys, llama_tensors()).architecture.name.isprintable()

@@ -76,6 +76,7 @@ def test_a_type_that_is_newer_than_we_are() -> None:
         (file(b'{"a": NaN}'), "its header is no JSON that can be read"),
         (file({"a": 1}), "its header says nothing of use about 'a'"),
         (file({"a": {**ONE, "dtype": 7}}), "its header gives 'a' no type"),
+        (file({"a": {**ONE, "dtype": "F\x1b[2J"}}), "its header gives 'a' no type"),
         (file({"a": {**ONE, "shape": [2, -3]}}), "its header gives 'a' no shape"),
         (file({"a": {**ONE, "shape": [2, 3.5]}}), "its header gives 'a' no shape"),
         (file({"a": {**ONE, "shape": [1] * 1000}}), "its header gives 'a' no shape"),
