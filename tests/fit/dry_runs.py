@@ -65,6 +65,8 @@ def main():
                 answers[one["name"]] = {"runs": runs, "sides": sides, "real": real.get(one["name"])}
             except dry.Cannot as reason:
                 answers[one["name"]] = {"cannot": str(reason)}
+            except Exception as error:
+                answers[one["name"]] = {"error": f"{type(error).__name__}: {error}"}
     json.dump(answers, sys.stdout)
     sys.stdout.flush()
     os._exit(0)

@@ -109,13 +109,34 @@ REAL = {
 }  # fmt: skip
 
 
+# What a config may say, and what becomes of it: the start of the answer, or empty where it runs all the same.
+_SMALL = {**_DECODER, "model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 100}  # fmt: skip
+HOSTILE: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "code of the repository": (
+        {**_SMALL, "model_type": "evil", "auto_map": {"AutoModelForCausalLM": "evil/repo--modeling.Evil"}},
+        "transformers 5.24.0 has no class for 'evil'",
+    ),
+    "code beside a known type": ({**_SMALL, "auto_map": {"AutoConfig": "evil/repo--modeling.Evil"}}, ""),
+    "a class that is no model": ({**_SMALL, "architectures": ["AutoTokenizer", "__builtins__", 7]}, ""),
+    "a quantised checkpoint": ({**_SMALL, "quantization_config": {"quant_method": "gptq", "bits": 4}}, ""),
+    "more layers than atoms": ({**_SMALL, "num_hidden_layers": 10**30}, ""),
+    "wider than memory": ({**_SMALL, "hidden_size": 10**30, "head_dim": 10**29}, "error"),
+    "heads that do not divide": ({**_SMALL, "num_attention_heads": 7, "head_dim": None}, "error"),
+    "no type": ({key: value for key, value in _SMALL.items() if key != "model_type"}, "the config names no model_type"),
+    "a type that is no word": ({**_SMALL, "model_type": ["llama"]}, "the config names no model_type"),
+}
+
+
 def _requests() -> list[dict[str, Any]]:
     asked = [{**request_of(CONFIGS[one.config], one.workload)[0], "name": one.name} for one in CASES]
     for name, config in REAL.items():
         workload = Workload(method="full", batch=2, context=56, attention="eager")
         one = request_of(config, workload)[0]
         asked.append({**one, "name": f"real {name}", "real": True, "depths": [2]})
-    whole = request_of(CONFIGS["llama"], full())[0]
+    for name, (config, _) in HOSTILE.items():
+        asked.append({**request_of(config, Workload(method="full", context=64))[0], "name": name})
+    whole = request_of(CONFIGS["llama"], CASES[0].workload)[0]
     return [*asked, {**whole, "name": "all layers", "depths": [12]}]
 
 
@@ -135,7 +156,7 @@ def answers() -> Mapping[str, Any]:
 
 def run_named(answers: Mapping[str, Any], name: str) -> DryRun:
     found = answers[name]
-    assert "cannot" not in found, found
+    assert "runs" in found, found
     return run_of(found["runs"], [tuple(side) for side in found["sides"]], DryRun("cannot"))
 
 
@@ -169,3 +190,14 @@ def test_a_few_layers_tell_of_all(answers: Mapping[str, Any]) -> None:
     assert (whole.layers_run, some.layers_run) == ((12,), (2, 3))
     for key in ("parameters", "weights", "gradients", "optimizer", "activations", "peak", "phase"):
         assert getattr(some, key) == getattr(whole, key), key
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_config_runs_no_code_and_ends_nothing(name: str, answers: Mapping[str, Any]) -> None:
+    expected, found = HOSTILE[name][1], answers[name]
+    if not expected:
+        assert found["runs"][0]["model_class"] == "LlamaForCausalLM"
+    elif expected == "error":
+        assert found["error"]
+    else:
+        assert found["cannot"] == expected
