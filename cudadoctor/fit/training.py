@@ -53,11 +53,16 @@ from cudadoctor.matrix.memory import Family, Framework, Loss, Optimizer, Range
 from cudadoctor.matrix.query import Matrix
 from cudadoctor.matrix.versions import numbers
 from cudadoctor.model.fact import ParseError
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
+_VERSION = pattern(r"\d+(?:\.\d+)+")
 _PRECISIONS = ("bf16", "mixed", "fp16", "fp32")
 _CHECKPOINTING = ("none", "full", "selective", "full_offload")
 _COUNTED = "counted from the architecture"
+_FLAT = "DeepSpeed: ZeRO keeps an fp32 copy of its partition"
+_BUCKETS = "DeepSpeed: reduce_bucket_size is 5e8 unless it is set, and one bucket fills while the other is reduced"
+_GATHERED = "DeepSpeed: stage3_max_live_parameters is 1e9 unless it is set"
 # How far the terms of one kind lie off what was measured, nine times of ten, as shares of themselves.
 _STATES = (0.985, 1.02)
 _KEPT = (0.85, 1.2)
@@ -66,7 +71,7 @@ _LOGITS = (0.75, 1.3)
 _PASSING = (0.5, 1.6)
 # What a whole level errs by beside its terms: what is not modelled, and what a published row does not say.
 _ALLOCATED = (0.07, 0.06)
-_RESERVED = (0.1, 0.16)
+_RESERVED = (0.12, 0.18)
 
 
 class _Case(NamedTuple):
@@ -155,18 +160,17 @@ def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
     )
 
 
+def _is_before(workload: Workload, version: str) -> bool:
+    """Whether the framework, as it was named, is older than that; False where no version is said."""
+    found = _VERSION.search(workload.framework)
+    return bool(version) and found is not None and (numbers(found.group()) or ()) < (numbers(version) or ())
+
+
 def _of_its_time(framework: Framework, workload: Workload) -> Workload:
     """What an older version of the framework takes where nobody says anything."""
-    found = numbers(workload.framework.rpartition("-")[2].rpartition(" ")[2].lstrip("v"))
-    if found is None:
-        return workload
-    if framework.sdpa_since and "attn" not in workload.stated and found < (numbers(framework.sdpa_since) or ()):
+    if "attn" not in workload.stated and _is_before(workload, framework.sdpa_since):
         workload = workload._replace(attention="eager")
-    if (
-        framework.plain_loss_since
-        and "ce" not in workload.stated
-        and found < (numbers(framework.plain_loss_since) or ())
-    ):
+    if "ce" not in workload.stated and _is_before(workload, framework.plain_loss_since):
         workload = workload._replace(loss="upcast")
     return workload
 
@@ -195,7 +199,7 @@ def _standing(case: _Case, adapters: int) -> list[Term]:
         terms.append(
             _term(
                 *(ADAPTERS, "adapters", per_gpu * case.width, "r x (in + out) of each target x bytes"),
-                *(f"{per_gpu:,} x {case.width}", "peft"),
+                *(f"{per_gpu:,} x {case.width}", f"two thin matrices for each target ({case.framework.source})"),
             )
         )
     terms += _states(case, adapters)
@@ -288,7 +292,7 @@ def _states(case: _Case, adapters: int) -> list[Term]:
         terms.append(
             _term(
                 *(OPTIMIZER, "fp32 copy of the trained parameters", master * per_gpu, "bytes x trained parameters"),
-                *(f"{master} x {per_gpu:,}", "deepspeed" if case.zero else "as asked for"),
+                *(f"{master} x {per_gpu:,}", _FLAT if case.zero else "as asked for"),
             )
         )
     if case.workload.method == FULL:
@@ -363,7 +367,7 @@ def _buckets(case: _Case, adapters: int) -> list[Term]:
         terms.append(
             Term(
                 *(BUFFERS, "buckets of gradients", size, "2 buckets x 2 bytes x reduce_bucket_size"),
-                *(f"2 x 2 x {bucket:,}", "deepspeed", size // 3, size * 3 // 2),
+                *(f"2 x 2 x {bucket:,}", _BUCKETS, size // 3, size * 3 // 2),
             )
         )
     return terms
@@ -374,7 +378,8 @@ def _gathered(case: _Case) -> list[Term]:
     kind, matrix, shape = case.workload.sharding.kind, case.matrix, case.shape
     terms: list[Term] = []
     bytes_of = case.compute
-    share = min(1.0, weight_bytes(matrix, case.model) / max(1, 2 * shape.parameters)) if case.kbit else 1.0
+    # Quantised matrices travel as they are stored; embeddings and head have all their bits.
+    packed = _quantised_share(case) if case.kbit else 1.0
     if _keeps_whole(case) and case.workload.method == FULL:
         count = _trained(case, 0)
         terms.append(
@@ -387,20 +392,26 @@ def _gathered(case: _Case) -> list[Term]:
         layer, outside = layer_parameters(shape), outside_parameters(shape.tensors)
         if kind == "zero3":
             live = min(matrix.gathered("deepspeed_live") + largest(shape.tensors), shape.parameters)
-            said = "stage3_max_live_parameters and the largest tensor"
+            said, size = "stage3_max_live_parameters and the largest tensor", live * bytes_of
         else:
             if case.framework.splits_root:
                 outside = min(outside, shape.vocabulary * shape.hidden)
             live = min(2 * layer + outside, shape.parameters)
             said = "2 layers and what belongs to none"
-        size = round(live * bytes_of * share)
+            size = bytes_of * (outside + round(packed * (live - outside)))
         terms.append(
             Term(
                 *(BUFFERS, "gathered weights", size, f"({said}) x bytes", f"{live:,} x {bytes_of}"),
-                *(case.framework.source if kind == "fsdp" else "deepspeed", size // 2, round(size * 1.5)),
+                *(case.framework.source if kind == "fsdp" else _GATHERED, size // 2, round(size * 1.5)),
             )
         )
     return terms
+
+
+def _quantised_share(case: _Case) -> float:
+    """Bytes of the layers' matrices as a share of those in 16 bits."""
+    pairs = [(one, size) for one, size in tensor_bytes(case.matrix, case.model) if one.role in (MATRIX, EXPERT)]
+    return min(1.0, sum(size for _, size in pairs) / max(1, 2 * sum(one.elements for one, _ in pairs)))
 
 
 def _casts(case: _Case) -> list[Term]:
@@ -703,14 +714,14 @@ def _step(case: _Case, adapters: int) -> list[Term]:
             _term(
                 *(GRADIENTS, "gradients in fp32 for the step", 4 * part, "4 x trained parameters"),
                 f"4 x {part:,}",
-                "deepspeed: the flat fp32 gradients of a partition",
+                "DeepSpeed: the flat fp32 gradients of a partition",
             )
         )
         if workload.sharding.kind != "zero3":
             terms.append(
                 _term(
                     *(GRADIENTS, "gradients in one piece, on their way to fp32", 2 * part, "2 x trained parameters"),
-                    *(f"2 x {part:,}", "deepspeed: they are flattened before they are cast"),
+                    *(f"2 x {part:,}", "DeepSpeed: they are flattened before they are cast"),
                 )
             )
         return terms
@@ -814,7 +825,9 @@ def _need(case: _Case, standing: list[Term], moments: dict[str, list[Term]], ada
     peak = max(moments, key=lambda name: sum(term.bytes for term in moments[name]))
     terms = [term for term in (*standing, *moments[peak]) if term.bytes]
     rest = _cached(case, standing, moments, blocks)
-    beside = [_ranged(CONTEXT, "CUDA context and kernels", case.matrix.process_bytes("context"))]
+    old = _is_before(case.workload, case.framework.lazy_since)
+    context = case.matrix.process_bytes("context_of_old" if old else "context")
+    beside = [_ranged(CONTEXT, "CUDA context and kernels", context)]
     if case.workload.sharding.degree > 1:
         beside.append(_ranged(CONTEXT, "NCCL", case.matrix.process_bytes("nccl")))
 
@@ -883,7 +896,7 @@ def _cached(case: _Case, standing: list[Term], moments: dict[str, list[Term]], b
         rest.append(
             _term(
                 *(CACHED, "block of the largest gradient in fp64", size, "8 x parameters of one tensor"),
-                *(f"{size:,}", "deepspeed: get_grad_norm_direct", (0.0, 1.2)),
+                *(f"{size:,}", "DeepSpeed: get_grad_norm_direct", (0.0, 1.2)),
             )
         )
     return [term for term in rest if term.bytes]

@@ -49,6 +49,7 @@ class Framework(NamedTuple):
     empties_cache: bool
     sdpa_since: str
     plain_loss_since: str
+    lazy_since: str
     loss: str
     precision: str
     source: str

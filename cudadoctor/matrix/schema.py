@@ -561,6 +561,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             precision=_c(_one_of("bf16", "mixed"), "bf16 or mixed"),
             sdpa_since=_c(_version, "a version"),
             plain_loss_since=_c(_version, "a version"),
+            lazy_since=_c(_version, "a version"),
             **{
                 name: _c(_flag, "true or false")
                 for name in (
