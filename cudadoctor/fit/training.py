@@ -541,16 +541,14 @@ def _layers(case: _Case) -> _Layers:
     )
     last = [_term(ACTIVATIONS, "one layer, computed again", again, formula, f"{again:,}", _COUNTED, _KEPT), inside]
     first = [_term(ACTIVATIONS, "one layer", one, formula, f"{one:,}", _COUNTED, _KEPT), inside]
-    if workload.checkpointing in ("full", "full_offload"):
-        size = case.residual * shape.hidden * _tokens(case, shape.layers[-1])[0] // whole
-
-        def inputs(count: int, name: str) -> Term:
-            said = f"{count} x {size:,}"
-            return _term(ACTIVATIONS, name, count * size, "h x bytes x tokens", said, _COUNTED, _PASSING)
-
-        first.append(inputs(1, "input of the layer"))
-        if workload.checkpointing == "full_offload":
-            last.append(inputs(2, "inputs of layers on their way"))
+    if workload.checkpointing == "full_offload":
+        two = 2 * case.residual * shape.hidden * _tokens(case, shape.layers[-1])[0] // whole
+        last.append(
+            _term(
+                *(ACTIVATIONS, "inputs of layers on their way", two, "2 x h x bytes x tokens"),
+                *(f"{two:,}", _COUNTED, _PASSING),
+            )
+        )
     return _Layers(terms, last, first)
 
 
