@@ -5,7 +5,7 @@ The counts follow the Python code of the layers: which names still hold a tensor
 
 from __future__ import annotations
 
-from cudadoctor.fit.architecture import LATENT, LINEAR, Architecture, Attention, FeedForward, Layers
+from cudadoctor.fit.architecture import DECODER, LATENT, LINEAR, POSITION, Architecture, Attention, FeedForward, Layers
 from cudadoctor.matrix.query import Matrix
 from cudadoctor.model.record import NamedTuple
 
@@ -32,6 +32,8 @@ def peak(
     packed = any(tensor_of.name in ("gate_up", "gate_up_proj") for tensor_of in architecture.tensors)
     family = matrix.training_family(architecture.family)
     written_out = family is not None and family.gelu > 2
+    if architecture.kind == DECODER and any(one.role == POSITION for one in architecture.tensors):
+        copies += 1  # the embeddings, and their sum with those of the positions
     found = [
         one
         for layers in architecture.layers

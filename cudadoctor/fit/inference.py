@@ -289,9 +289,12 @@ def _scores(run: Setup, tokens: int, length: int, seen: int, side: str) -> list[
     layers = [one for one in run.shape.layers if one.attention is not None and (not side or one.side == side)]
     if not layers:
         return []
-    if run.workload.attention == "eager" or run.matrix.always_eager(run.shape.family):
+    asked, family = run.workload.attention, run.shape.family
+    eager = asked == "eager" or (asked == "sdpa" and run.matrix.without_sdpa(family))
+    if eager or run.matrix.biased_scores(family):
         heads = -(-max(one.attention.heads for one in layers if one.attention) // run.parts.tensor)
-        found = run.matrix.engine_number("transformers", "eager_bytes")
+        name = "bias_bytes" if not eager else "eager_bytes" if layers[0].rms_norm else "eager_bytes_narrow"
+        found = run.matrix.engine_number("transformers", name)
         numbers = f"{heads} x {tokens:,} x {seen:,} x {found.expected:g}"
         formula = "heads x tokens x tokens x bytes"
         return [ranged(ACTIVATIONS, "scores of attention", heads * tokens * seen, found, formula, numbers)]

@@ -42,8 +42,13 @@ class EngineQuestions(Sections):
                 return str(row["drops"])
         return ""
 
-    def always_eager(self, family: str) -> bool:
+    def without_sdpa(self, family: str) -> bool:
+        """Whether the layers of a model type compute every score unless they are run with flash attention."""
         return any(row["family"] == family for row in self.raw("engines")["eager"])
+
+    def biased_scores(self, family: str) -> bool:
+        """Whether a bias of positions is added to every score."""
+        return any(row["family"] == family for row in self.raw("engines")["bias"])
 
     def disk_rate(self, kind: str) -> Optional[DiskRate]:
         """nvme, ssd, hdd, network, memory, virtual."""

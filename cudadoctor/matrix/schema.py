@@ -535,6 +535,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             engine=_r(_lower, "an engine"), scheme=_r(_lower, "a scheme"), drops=_r(_one_of("head"), "head")
         ),
         "eager": _table(family=_r(lambda value: _text(value) and value == value.lower(), "a model type")),
+        "bias": _table(family=_r(lambda value: _text(value) and value == value.lower(), "a model type")),
         "disk": _table(
             kind=_r(_one_of("nvme", "ssd", "hdd", "network", "memory", "virtual"), "a kind of disk"),
             low_gbs=_r(_number, "GB/s"),

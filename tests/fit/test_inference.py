@@ -161,9 +161,17 @@ def test_scores_are_quadratic_without_a_fused_kernel(matrix: Matrix) -> None:
 
 
 def test_a_window_needs_a_mask_without_flash_attention(matrix: Matrix) -> None:
-    found = term(needs(matrix, "gpt-oss-20b", context=8192), "mask of the window")
+    found = term(needs(matrix, "gemma-3-4b", context=8192), "mask of the window")
     assert found.bytes == 3 * 8192**2
-    assert "mask of the window" not in [one.name for one in needs(matrix, "gpt-oss-20b", context=100).terms]
+    assert "mask of the window" not in [one.name for one in needs(matrix, "gemma-3-4b", context=100).terms]
+
+
+def test_where_sdpa_knows_no_sinks_it_is_not_used(matrix: Matrix) -> None:
+    """gpt-oss has a sink for each head: without flash attention every score is computed."""
+    found = term(needs(matrix, "gpt-oss-20b", context=4096), "scores of attention")
+    assert found.bytes == 64 * 4096 * 4096 * 10
+    flash = needs(matrix, "gpt-oss-20b", context=4096, attention="flash")
+    assert "scores of attention" not in [one.name for one in flash.terms]
 
 
 def test_until_the_first_answer_a_window_keeps_the_whole_prompt(matrix: Matrix) -> None:
@@ -183,10 +191,10 @@ def test_whisper_keeps_what_its_encoder_said(matrix: Matrix) -> None:
     assert across[0].bytes == 32 * 1500 * 2 * 1280 * 2
 
 
-def test_t5_always_computes_scores(matrix: Matrix) -> None:
+def test_t5_adds_a_bias_to_its_scores(matrix: Matrix) -> None:
     """The bias of its positions is added to each of them."""
-    found = needs(matrix, "t5-small", context=512, attention="sdpa")
-    assert term(found, "scores of attention").bytes == 8 * 512 * 512 * 10
+    found = needs(matrix, "t5-small", context=4096, attention="sdpa")
+    assert term(found, "scores of attention").bytes == 8 * 4096 * 4096 * 3
 
 
 def test_an_encoder_sees_no_more_than_it_has_positions_for(matrix: Matrix) -> None:
