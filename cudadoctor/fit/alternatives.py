@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Callable, Optional
 
-from cudadoctor.fit.answer import FITS, Alternative, Combination
+from cudadoctor.fit.answer import FITS, Alternative
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.catalogue import model_of_row
-from cudadoctor.fit.changes import cure, spreads
+from cudadoctor.fit.changes import curable, cure, spreads
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.sums import Setting, Sums, decide
 from cudadoctor.fit.target import Card
@@ -64,19 +64,12 @@ def _models(sums: Sums, setting: Setting) -> list[Alternative]:
 
 def _models_with_changes(sums: Sums, setting: Setting, found: Sequence[Alternative]) -> list[Alternative]:
     """The largest of the same line that fits once something is changed, where it is larger than those found."""
-    ways: dict[str, Combination] = {}
-
-    def is_cured(model: Model) -> bool:
-        way = cure(sums, _with(setting, model))
-        if way is not None:
-            ways[model.architecture.name] = way
-        return way is not None
-
     line, _ = _shelves(sums, setting)
-    model = line.up_to({other.name for other in found}).largest(is_cured)
-    if model is None:
+    rest = line.up_to({other.name for other in found})
+    model = rest.largest(lambda model: curable(sums, _with(setting, model)))
+    way = cure(sums, _with(setting, model)) if model is not None else None
+    if model is None or way is None:
         return []
-    way = ways[model.architecture.name]
     return [Alternative(MODEL, model.architecture.name, setting.gpus, way.need, None, way.changes)]
 
 

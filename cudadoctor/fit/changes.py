@@ -575,6 +575,16 @@ def cure(sums: Sums, setting: Setting) -> Optional[Combination]:
     return None
 
 
+def curable(sums: Sums, setting: Setting) -> bool:
+    """Whether any changes make it fit: `cure` without the search for the cheapest."""
+    if sums.fits(setting):
+        return True
+    rows = sums.matrix.changes()
+    order = sorted(CHANGES, key=lambda change: cost(rows[change]))
+    steps = _greedy(sums, setting, [*(change for change in order if change not in _RELUCTANT), *_RELUCTANT])
+    return _reaches(sums, setting, steps)
+
+
 def _orders(sums: Sums, setting: Setting) -> list[list[str]]:
     """In which order changes are tried: without last resorts, and without a shorter context; then with either, then
     with both."""
