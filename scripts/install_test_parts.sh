@@ -7,7 +7,7 @@
 #   nvidia-smi       nvidia-smi and its libraries of four driver generations, out of Debian's packages
 #   windows-python   CPython for Windows with the packages that we need, and a wine prefix to run it in
 #   torch            a virtual environment with the CPU build of torch
-#   transformers     one with transformers and peft, which uses the torch of the part above
+#   transformers     one with transformers, diffusers and peft, which uses the torch of the part above
 #   nvcc             NVIDIA's compiler, out of PyPI's packages
 #   ray              a virtual environment with Ray
 #   kubernetes-validate  one with the schemas of Kubernetes' objects and what checks manifests against them
@@ -172,7 +172,7 @@ transformers() {
   # No second torch: that of the part beside is found, by pip too.
   found=$("$parts/torch/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   printf '%s\n' "$found" >"$("$target/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
-  "$target/bin/python" -m pip --disable-pip-version-check -qq install transformers==5.24.0 peft==0.21.2
+  "$target/bin/python" -m pip --disable-pip-version-check -qq install transformers==5.24.0 peft==0.21.2 diffusers==0.42.1
   touch "$target/ready"
   say "transformers: $target"
 }

@@ -347,6 +347,31 @@ QWEN3_TOWER = {
 case("qwen3_vl", text_config={**GQA, "model_type": "qwen3_vl_text"}, vision_config=QWEN3_TOWER)
 case("qwen3_vl_moe", text_config={**GQA, **EXPERTS, "model_type": "qwen3_vl_moe_text"}, vision_config=QWEN3_TOWER)
 
+case("llava")
+case(
+    "qwen3_5",
+    text_config={**GQA, **DELTA, "model_type": "qwen3_5_text"},
+    vision_config=without(QWEN3_TOWER, "deepstack_visual_indexes"),
+)
+case(
+    "qwen3_5_moe",
+    text_config={**GQA, **EXPERTS, **DELTA, "model_type": "qwen3_5_moe_text"},
+    vision_config=without(QWEN3_TOWER, "deepstack_visual_indexes"),
+)
+
+case(
+    "llama4",
+    text_config={**GQA, **LOCAL_EXPERTS, "model_type": "llama4_text", "intermediate_size_mlp": 200},
+    vision_config={
+        **VIT,
+        "intermediate_size": 192,
+        "vision_output_dim": 56,
+        "projector_input_dim": 56,
+        "projector_output_dim": 56,
+        "pixel_shuffle_ratio": 0.5,
+    },
+)
+
 # -- denoisers
 
 UNET = {

@@ -25,6 +25,8 @@ def build(config, name):
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
         made = CONFIG_MAPPING[config["model_type"]].from_dict(config)
+        if not hasattr(made, "pad_token_id"):  # the class of Llama 4 asks for it
+            made.pad_token_id = None
         if name:
             return getattr(transformers, name)(made)
         order = (

@@ -29,10 +29,12 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "qwen2_5_vl": ("qwen2", "qwen2_5_vl"),
     "qwen3_vl": ("qwen3", "qwen3_vl"),
     "qwen3_vl_moe": ("qwen3_moe", "qwen3_vl"),
-    "qwen3_5": ("qwen3_5_text", "qwen3_vl"),
-    "qwen3_5_moe": ("qwen3_5_moe_text", "qwen3_vl"),
+    "qwen3_5": ("qwen3_5_text", "qwen3_5"),
+    "qwen3_5_moe": ("qwen3_5_moe_text", "qwen3_5"),
     "llama4": ("llama4_text", "llama4_vision_model"),
 }
+_LLAVA_TOWER = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16}
+_LLAVA_TOWER.update(image_size=336, patch_size=14)
 # The decoder inside, where it is called after the whole.
 _TEXT = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
 _TEXT.update(qwen3_vl_moe_text="qwen3_moe", qwen2_vl="qwen2", qwen2_5_vl="qwen2")
@@ -50,16 +52,15 @@ def read(name: str, family: str, config: Mapping[str, Any], where: str = "") -> 
     if config.get("tie_word_embeddings") is not None and family not in ("gemma3",):
         inner["tie_word_embeddings"] = config["tie_word_embeddings"]
     decoder = read_any(name, called, inner, text.where if text.config else where)
+    if family.startswith("llava") and not image.config:
+        image = Reader(_LLAVA_TOWER, None, image.where)
     kind = image.text("model_type", default_tower)
-    if kind == "llama4_vision_model":
-        extra = _llama4_tensors(image, decoder.hidden)
-    else:
-        seen = tower(kind, image.config, image.where)
-        extra = [*seen.tensors("vision_"), *_projector(family, c, seen, decoder.hidden)]
+    seen = tower(kind, image.config, image.where)
+    extra = [*seen.tensors("vision_"), *_projector(family, c, image, seen, decoder.hidden)]
     return decoder._replace(family=family, tensors=(*decoder.tensors, *extra))
 
 
-def _projector(family: str, c: Reader, seen: Tower, hidden: int) -> list[Tensor]:
+def _projector(family: str, c: Reader, image: Reader, seen: Tower, hidden: int) -> list[Tensor]:
     if family in ("llava", "llava_next"):
         bias = c.flag("multimodal_projector_bias", True)
         chosen = c.value("vision_feature_layer")
@@ -76,10 +77,8 @@ def _projector(family: str, c: Reader, seen: Tower, hidden: int) -> list[Tensor]
         return made + matrix("projector_1", hidden, seen.hidden, bias) + matrix("projector_2", hidden, hidden, bias)
     if family in ("idefics3", "smolvlm"):
         return matrix("projector", hidden, seen.hidden * c.whole_or("scale_factor", 2, 64) ** 2)
+    if family == "llama4":
+        return matrix("projector", hidden, image.whole_or("vision_output_dim", 7680))
     if family.startswith("qwen"):
         return []
     raise ParseError(f"config: the projector of {family!a} is not known")
-
-
-def _llama4_tensors(c: Reader, hidden: int) -> list[Tensor]:
-    raise ParseError("config: the vision tower of llama4 is not known")

@@ -64,10 +64,30 @@ FAMILIES: dict[str, Mapping[str, Any]] = {
         "deepstack_visual_indexes": [8, 16, 24],
     },
 }
-_ALSO_CALLED = {"qwen2_vl_vision": "qwen2_vl", "qwen2_5_vl_vision": "qwen2_5_vl", "qwen3_vl_vision": "qwen3_vl"}
-_ALSO_CALLED.update(qwen3_vl_moe="qwen3_vl", qwen3_vl_moe_vision="qwen3_vl", idefics3="idefics3_vision")
-_ALSO_CALLED.update(smolvlm="smolvlm_vision", qwen3_5="qwen3_vl", qwen3_5_vision="qwen3_vl", qwen3_5_moe="qwen3_vl")
-_ALSO_CALLED.update(qwen3_5_moe_vision="qwen3_vl")
+FAMILIES["qwen3_5"] = {**FAMILIES["qwen3_vl"], "deepstack_visual_indexes": []}
+FAMILIES["llama4_vision_model"] = {
+    **_VIT,
+    "num_hidden_layers": 34,
+    "num_attention_heads": 16,
+    "intermediate_size": 5632,
+    "image_size": 448,
+    "patch_size": 14,
+    "projector_input_dim": 4096,
+    "projector_output_dim": 4096,
+}
+# How the configs of the towers call themselves.
+_ALSO_CALLED = {
+    "qwen2_vl_vision": "qwen2_vl",
+    "qwen2_5_vl_vision": "qwen2_5_vl",
+    "qwen3_vl_vision": "qwen3_vl",
+    "qwen3_vl_moe": "qwen3_vl",
+    "qwen3_vl_moe_vision": "qwen3_vl",
+    "qwen3_5_vision": "qwen3_5",
+    "qwen3_5_moe": "qwen3_5",
+    "qwen3_5_moe_vision": "qwen3_5",
+    "idefics3": "idefics3_vision",
+    "smolvlm": "smolvlm_vision",
+}
 
 
 class Tower(NamedTuple):
@@ -102,8 +122,10 @@ def tower(family: str, config: Mapping[str, Any], where: str = "") -> Tower:
     if family not in FAMILIES or family in ("clip", "siglip"):
         raise ParseError(f"config: the vision tower {family!a} is not known")
     c = Reader(config, FAMILIES[family], where)
-    if family in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl"):
-        return _qwen(family, c)
+    if family in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5"):
+        return _qwen("qwen3_vl" if family == "qwen3_5" else family, c)
+    if family == "llama4_vision_model":
+        return _llama4(c)
     if family == "pixtral":
         return _pixtral(c)
     if family.endswith("_text_model"):
@@ -211,12 +233,27 @@ def _pixtral(c: Reader) -> Tower:
     return Tower(hidden, Block(attention, part, tuple(tensors), 2, True, "encoder"), c.layers, tuple(outside), 0)
 
 
+def _llama4(c: Reader) -> Tower:
+    hidden, patch = c.hidden, _side(c, "patch_size")
+    attention, part, tensors = _layer(c, hidden)
+    patches = _patches(c)
+    outside = matrix("patch_embedding", hidden, c.whole("num_channels") * patch * patch)
+    outside += [
+        Tensor("class_embedding", OTHER, (hidden,)),
+        Tensor("position_embedding", POSITION, (patches + 1, hidden)),
+    ]
+    outside += norm("final_norm", hidden, True, 2)
+    inner, out = c.whole("projector_input_dim"), c.whole("projector_output_dim")
+    outside += matrix("adapter_1", inner, part.intermediate) + matrix("adapter_2", out, out)
+    return Tower(hidden, Block(attention, part, tuple(tensors), 2, False, "encoder"), c.layers, tuple(outside), 0)
+
+
 def _qwen(family: str, c: Reader) -> Tower:
     """The towers of Qwen-VL: the merger, which joins four patches to one token, belongs to them."""
     hidden = c.whole("embed_dim") if family == "qwen2_vl" else c.whole("hidden_size")
     out = c.whole("hidden_size") if family == "qwen2_vl" else c.whole("out_hidden_size")
     heads, layers = c.whole("num_heads"), c.whole("depth", 4096)
-    attention = Attention(FULL, heads, heads, hidden // heads, packed=True)
+    attention = Attention(FULL, heads, heads, c.head_dim(hidden, heads), packed=True)
     gated = family == "qwen2_5_vl"
     width = int(hidden * c.number_or("mlp_ratio", 4)) if family == "qwen2_vl" else c.whole("intermediate_size")
     part = FeedForward(width, gated)
