@@ -8,11 +8,12 @@ import json
 import re
 import sys
 import warnings
+from typing import Any
 
 warnings.filterwarnings("ignore")
 
 
-def build(config, name):
+def build(config: dict[str, Any], name: str) -> Any:
     import torch
 
     with torch.device("meta"), contextlib.redirect_stdout(sys.stderr):
@@ -40,8 +41,8 @@ def build(config, name):
         raise ValueError("no class")
 
 
-def described(model):
-    shapes = {}
+def described(model: Any) -> dict[str, Any]:
+    shapes: dict[str, int] = {}
     for path, one in model.named_parameters():
         shape = list(one.shape)
         copies = 1
@@ -52,7 +53,7 @@ def described(model):
     return {"parameters": sum(one.numel() for one in model.parameters()), "shapes": shapes}
 
 
-def main():
+def main() -> None:
     answers = {}
     for one in json.load(sys.stdin):
         try:
