@@ -132,12 +132,20 @@ def period_of(config, number):
             if all(kind == kinds[place % period] for place, kind in enumerate(kinds)):
                 return period
         return 1
-    period = 1
+    period = len(turn_of(config))
     for key in PERIODS:
         value = config.get(key)
         if whole(value) and 1 < value <= LONGEST_PERIOD:
             period = max(period, value)
     return period
+
+
+def turn_of(config):
+    """The kinds of attention in GPT-Neo's way to say it: [[["global", "local"], 12]]; else one kind."""
+    types = config.get("attention_types")
+    first = types[0] if isinstance(types, list) and len(types) == 1 else None
+    kinds = first[0] if isinstance(first, list) and first else None
+    return kinds if isinstance(kinds, list) and 0 < len(kinds) <= LONGEST_PERIOD else [None]
 
 
 def cut(config, depths):
@@ -152,6 +160,9 @@ def cut(config, depths):
             # A list with an entry for each layer.
             if isinstance(value, list) and len(value) == side.number and key != "architectures":
                 within[key] = value[:number]
+        turn = turn_of(within)
+        if turn != [None]:
+            within["attention_types"] = [[turn, max(1, number // len(turn))]]
         if within.get("num_kv_shared_layers"):
             within["num_kv_shared_layers"] = 0
     return config
@@ -202,7 +213,9 @@ def class_of(transformers, config, named):
         found = getattr(transformers, name, None) if isinstance(name, str) else None
         if isinstance(found, type) and issubclass(found, base):
             return found
-    for task in ("CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ", "MASKED_LM", "IMAGE_CLASSIFICATION", ""):
+    # Encoders and those with two sides first: most of them have a class that generates text, too.
+    tasks = ("SPEECH_SEQ_2_SEQ", "SEQ_TO_SEQ_CAUSAL_LM", "MASKED_LM", "CAUSAL_LM", "IMAGE_TEXT_TO_TEXT")
+    for task in (*tasks, "IMAGE_CLASSIFICATION", ""):
         mapping = getattr(auto, f"MODEL_FOR_{task}_MAPPING" if task else "MODEL_MAPPING", None)
         if mapping is not None and type(config) in mapping:
             found = mapping[type(config)]
@@ -759,6 +772,10 @@ def main(arguments):
             return {"status": "cannot", "reason": str(reason)[: child.LONGEST]}
         except MemoryError:
             return {"status": "error", "error": "it took more memory than it may"}
+        except Exception as error:
+            if type(error).__name__ in ("DynamicOutputShapeException", "DataDependentOutputException"):
+                return {"status": "cannot", "reason": "the model's class looks at values, and a dry run has none"}
+            raise
 
     reporter.run("dry-run", run)
     reporter.say(event="end")

@@ -55,6 +55,7 @@ GIB = 1 << 30
         ({"text_config": {"num_hidden_layers": 34}, "vision_config": {"num_hidden_layers": 27}}, [[2], [3]]),
         ({"num_layers": 24, "num_decoder_layers": 24}, [[2, 2], [3, 2], [2, 3]]),
         ({"encoder_layers": 6, "decoder_layers": 2, "num_hidden_layers": 6}, [[2, 2], [3, 2]]),
+        ({"num_layers": 24, "attention_types": [[["global", "local"], 12]]}, [[2], [4]]),
         ({"num_hidden_layers": 10**30}, [[2], [3]]),
         ({"num_hidden_layers": "many"}, [[]]),
         ({"num_hidden_layers": True}, [[]]),
