@@ -13,7 +13,7 @@ import pytest
 
 from cudadoctor.fit.need import Interval, Need
 from cudadoctor.fit.spec import Question
-from cudadoctor.fit.workload import LORA, Workload
+from cudadoctor.fit.workload import Workload
 from cudadoctor.matrix import Matrix, load_matrix
 
 pytestmark = pytest.mark.once
@@ -35,6 +35,17 @@ def score_fit() -> ModuleType:
 @pytest.fixture(scope="module")
 def matrix() -> Matrix:
     return load_matrix()
+
+
+@pytest.fixture(scope="module")
+def answers(score_fit: ModuleType, matrix: Matrix) -> dict[str, dict[str, list[Any]]]:
+    """The groups of answers, of the published figures that are handed to everybody and of those kept apart."""
+    groups = {}
+    for name in ("measurements", "measurements_apart"):
+        scores, refused = score_fit.score(matrix, score_fit.read(ROOT / "tests" / "fit" / f"{name}.json"))
+        assert not refused
+        groups[name] = score_fit.groups(scores)
+    return groups
 
 
 def answered(score_fit: ModuleType, measured: float, low: float, expected: float, high: float, **row: Any) -> Any:
@@ -60,6 +71,12 @@ def test_decisions(score_fit: ModuleType) -> None:
     assert (found.right, found.wrong_fits, found.wrong_refusals, found.tight) == (5, 0, 0, 2)
 
 
+def test_what_the_program_refuses_counts_as_refused(score_fit: ModuleType) -> None:
+    # A card of 10 GB lies within the interval, but below what is expected: the program says that it does not fit.
+    found = score_fit.decide([answered(score_fit, 9.5, 9.0, 10.5, 11.5)], said=True)
+    assert (found.asked, found.wrong_refusals, found.tight) == (6, 1, 1)
+
+
 def test_percentiles(score_fit: ModuleType) -> None:
     assert score_fit.percentile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.9) == 9
     assert score_fit.percentile([7], 0.9) == 7
@@ -70,16 +87,46 @@ def test_rows_that_contradict_themselves_are_not_scored(score_fit: ModuleType) -
     assert len(rows) - len(score_fit.read(ROOT / "tests" / "fit" / "measurements.json")) == 5
 
 
-def test_training_meets_its_goals(score_fit: ModuleType, matrix: Matrix) -> None:
-    rows = [row for row in score_fit.read(score_fit.MEASUREMENTS) if row["method"] in ("full", "lora")]
-    scores, refused = score_fit.score(matrix, rows)
-    assert not refused
-    assert not score_fit.misses(score_fit.groups(scores))
+def test_a_missed_goal_is_said_and_is_an_exit_status(
+    score_fit: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = json.loads((ROOT / "tests" / "fit" / "measurements.json").read_text("utf-8"))["vectors"][0]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([row]), "utf-8")
+    assert score_fit.main(["--apart", str(path)]) == 0
+    path.write_text(json.dumps([{**row, "measured_bytes": row["measured_bytes"] // 2}]), "utf-8")
+    assert score_fit.main(["--apart", str(path)]) == 1
+    assert "inference: median" in capsys.readouterr().out
 
 
-def test_training_is_closer_than_the_other_estimators(score_fit: ModuleType, matrix: Matrix) -> None:
-    rows = [row for row in score_fit.read(score_fit.MEASUREMENTS) if row["method"] in ("full", "lora")]
-    scores, _ = score_fit.score(matrix, rows)
-    ours = score_fit.figures(scores)["median"]
-    for name, (_, median, _) in score_fit.others(scores).items():
-        assert ours < median / 3, name
+# Goals that the figures kept apart show to be missed. Nothing is tuned to these rows: a better count mends them.
+MISSED_APART = {
+    ("inference", "p90"),
+    ("inference", "held"),
+    ("inference", "wrong_fits"),
+    ("training, reserved or nvidia-smi", "median"),
+    ("training, reserved or nvidia-smi", "p90"),
+    ("training", "held"),
+}
+
+
+@pytest.mark.parametrize("name", ["measurements", "measurements_apart"])
+@pytest.mark.parametrize("number", range(12))  # of the script's goals
+def test_goals(score_fit: ModuleType, answers: dict[str, dict[str, list[Any]]], name: str, number: int) -> None:
+    goal = score_fit.GOALS[number]
+    got = score_fit.reached(goal, answers[name])
+    assert got is not None
+    if name == "measurements_apart" and (goal.group, goal.figure) in MISSED_APART:
+        assert not goal.is_met(got), f"{goal} is met now: take it out of MISSED_APART"
+    else:
+        assert goal.is_met(got), f"{goal}: {got:.1f}"
+
+
+def test_it_is_closer_than_the_other_estimators(
+    score_fit: ModuleType, answers: dict[str, dict[str, list[Any]]]
+) -> None:
+    for group in ("inference", "training"):
+        scores = answers["measurements"][group]
+        ours = score_fit.figures(scores)["median"]
+        for name, (_, median, _) in score_fit.others(scores).items():
+            assert ours < median / 3, name
