@@ -31,6 +31,9 @@ class Style(NamedTuple):
     packs: bool = False
     keeps_inputs: bool = False
     """Quantised layers save their input, although their weights are not trained."""
+    results: int = 2
+    """Bytes of a number that a matrix of the feed-forward part puts out: bitsandbytes' 4-bit layers give back the type
+    of their input, which is fp32 behind norms in fp32."""
     lora: Optional[Lora] = None
     adapters: str = "shared"
     """What an adapter saves of its input: shared (the input itself), copied (its own copy, from dropout), wide (an fp32
@@ -228,7 +231,7 @@ def _feed_forward(hidden: int, part: FeedForward, style: Style, same: bool) -> l
 
 
 def _hidden_of(width: int, gated: bool, style: Style, name: str) -> list[Part]:
-    c = style.width
+    c = max(style.width, style.results)
     if gated:
         factor, said = (2, "gate, up") if style.fused else (3, "gate, its activation, up")
         kept, formula = factor * c * width, f"{factor * c} I ({said})"

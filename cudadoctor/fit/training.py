@@ -455,6 +455,7 @@ def _style(case: _Case) -> act.Style:
         wide_norm_weight=framework.wide_norm_weight or bool(family and family.wide_norm_weight),
         packs=framework.packs,
         keeps_inputs=case.kbit and framework.keeps_inputs,
+        results=act.WIDE if case.upcast else case.compute,
         lora=None if full else workload.lora,
         adapters=mode,
         scores_cap=bool(family and family.scores_cap),
@@ -670,6 +671,13 @@ def _loss_terms(case: _Case, found: Optional[Logits]) -> list[Term]:
             _term(
                 *(GRADIENTS, "gradient of the head, chunk by chunk", size, "copies x V x h x bytes"),
                 *(f"{rule.head_gradients} x {matrix:,} x {case.width}", rule.source, (0.5, 1.1)),
+            )
+        )
+    if case.upcast:
+        terms.append(
+            _term(
+                *(BUFFERS, "the head in 16 bits", 2 * matrix, "2 x V x h"),
+                *(f"2 x {matrix:,}", "torch.autocast keeps the copy of a frozen fp32 weight for the backward pass"),
             )
         )
     if case.kbit and case.framework.quantises_head:
