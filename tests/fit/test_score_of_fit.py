@@ -13,7 +13,7 @@ import pytest
 
 from cudadoctor.fit.need import Interval, Need
 from cudadoctor.fit.spec import Question
-from cudadoctor.fit.workload import Workload
+from cudadoctor.fit.workload import LORA, Workload
 from cudadoctor.matrix import Matrix, load_matrix
 
 pytestmark = pytest.mark.once
