@@ -21,7 +21,7 @@ from cudadoctor.fit.measured import DryRun, compared, run_of
 from cudadoctor.fit.workload import Lora, Workload
 from cudadoctor.matrix import Matrix
 
-pytestmark = [pytest.mark.once, pytest.mark.real_part]
+pytestmark = [pytest.mark.once, pytest.mark.real_part("transformers")]
 
 _DECODER = {
     "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 12, "num_attention_heads": 16,

@@ -20,7 +20,7 @@ from cudadoctor.fit.measured import DryRun, compared, run_of
 from cudadoctor.fit.workload import Workload
 from cudadoctor.matrix import Matrix
 
-pytestmark = [pytest.mark.once, pytest.mark.real_part]
+pytestmark = [pytest.mark.once, pytest.mark.real_part("transformers")]
 
 _DECODER = {
     "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 6, "num_attention_heads": 16,
