@@ -16,22 +16,76 @@ def model_of_config(config: Mapping[str, Any], name: str) -> Model:
     """The model that a config of transformers or diffusers describes. `weights` follows quantization_config, else the
     type of its numbers. ParseError, one sentence, where it is broken, contradicts itself or is of an architecture that
     is not known."""
+    _refuse_without_sizes(config)
+    architecture = architecture_of_config(config, name)
+    weights, notes = weights_of_config(config)
+    return Model(architecture, weights, notes=(*_taken(config, architecture), *notes))
+
+
+def architecture_of_config(config: Mapping[str, Any], name: str) -> Architecture:
+    """The same without the question how the weights are stored. What the config leaves out, be it all, is as the
+    family's class has it."""
     from cudadoctor.fit.families import is_known, read
 
     family = family_of(config)
     try:
         if not is_known(family):
             raise ParseError(_unknown(config, family))
-        architecture = read(name, family, config)
+        return read(name, family, config)
     except RecursionError:
         raise ParseError("config: it is nested too deeply") from None
-    weights, notes = weights_of_config(config)
-    return Model(architecture, weights, notes=notes)
 
 
-def architecture_of_config(config: Mapping[str, Any], name: str) -> Architecture:
-    """The same without the question how the weights are stored."""
-    return model_of_config(config, name).architecture
+# What decides the size of a model, by any of its names.
+_WIDTH = ("hidden_size", "n_embd", "n_embed", "d_model", "dim", "model_dim", "embed_dim", "hidden_sizes")
+_WIDTH_OF_A_DENOISER = ("attention_head_dim", "num_attention_heads", "block_out_channels", "cross_attention_dim")
+_DEPTH = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "depths", "depth")
+_DEPTH_OF_A_DENOISER = (*_DEPTH, "block_out_channels", "cross_attention_dim")
+_DEPTH_TOO = ("hybrid_override_pattern", "layers_block_type", "layer_types")
+_WORDS = ("vocab_size", "padded_vocab_size", "n_vocab")
+
+
+def _says(config: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
+    return any(config.get(key) is not None for key in keys)
+
+
+def _refuse_without_sizes(config: Mapping[str, Any]) -> None:
+    """A whole config.json says how wide and how deep the model is. Inside of others, what is as the class has it is
+    left out when it is saved."""
+    family = family_of(config)
+    if any(isinstance(config.get(key), Mapping) for key in ("text_config", "vision_config", "thinker_config")):
+        return
+    is_denoiser = "model_type" not in config and "_class_name" in config
+    missing = []
+    if not _says(config, _DEPTH_OF_A_DENOISER if is_denoiser else (*_DEPTH, *_DEPTH_TOO)):
+        missing.append("num_layers" if is_denoiser else "num_hidden_layers")
+    if not _says(config, _WIDTH_OF_A_DENOISER if is_denoiser else _WIDTH):
+        missing.append("attention_head_dim" if is_denoiser else "hidden_size")
+    from cudadoctor.fit.families import is_known
+
+    if missing and is_known(family):
+        what = " and ".join(missing)
+        raise ParseError(
+            f"config: {what} {'is' if len(missing) == 1 else 'are'} missing: this is not all of a config.json"
+        )
+
+
+def _taken(config: Mapping[str, Any], made: Architecture) -> tuple[str, ...]:
+    """Says which of the sizes that decide the config leaves to its class."""
+    inner = config.get("text_config")
+    parts = (config, inner if isinstance(inner, Mapping) else {})
+    if "model_type" not in config and "_class_name" in config:
+        return ()
+    found = [
+        f"{key} {value}"
+        for key, names, value in (
+            ("num_hidden_layers", (*_DEPTH, *_DEPTH_TOO), made.layer_count),
+            ("hidden_size", _WIDTH, made.hidden),
+            ("vocab_size", _WORDS, made.vocabulary),
+        )
+        if value and not any(_says(part, names) for part in parts)
+    ]
+    return (f"its config leaves out what its class takes: {', '.join(found)}",) if found else ()
 
 
 def family_of(config: Mapping[str, Any]) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from family_configs import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cudadoctor.fit import families
 from cudadoctor.fit.architecture import (
     DECODER,
     DIFFUSION,
@@ -482,3 +486,47 @@ def test_whatever_stands_in_a_config_it_is_read_or_refused(data: st.DataObject) 
         assert "\n" not in str(error)
     else:
         assert 0 < shape.active_parameters <= shape.parameters
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"model_type": "llama"}, "num_hidden_layers and hidden_size are missing"),
+        ({"model_type": "llama", "vocab_size": 32000, "hidden_size": 64}, "num_hidden_layers is missing"),
+        ({"model_type": "gemma3"}, "num_hidden_layers and hidden_size are missing"),
+        ({"_class_name": "FluxTransformer2DModel"}, "num_layers and attention_head_dim are missing"),
+    ],
+)
+def test_a_config_without_its_sizes_is_no_config(config: dict[str, Any], says: str) -> None:
+    with pytest.raises(ParseError) as error:
+        model_of_config(config, "x")
+    assert str(error.value) == f"config: {says}: this is not all of a config.json"
+
+
+def test_what_a_config_leaves_to_its_class_is_said() -> None:
+    # Saved configs inside of others leave out what is as the class has it: so does that of LLaVA 1.5.
+    config = {"model_type": "llava", "text_config": {"model_type": "llama", "vocab_size": 32064}, "dtype": "float16"}
+    assert model_of_config(config, "x").notes == (
+        "its config leaves out what its class takes: num_hidden_layers 32, hidden_size 4096",
+    )
+    without_words = {key: value for key, value in LLAMA.items() if key != "vocab_size"}
+    assert model_of_config({**without_words, "dtype": "float16"}, "x").notes == (
+        "its config leaves out what its class takes: vocab_size 32000",
+    )
+
+
+def test_a_file_of_families_has_those_that_it_is_said_to_have() -> None:
+    """Which file a family is in stands in a list, so that none has to be imported to look."""
+    seen: set[str] = set()
+    for file in dict.fromkeys(families._FILE_OF.values()):
+        listed = [family for family, one in families._FILE_OF.items() if one == file]
+        held = importlib.import_module(f"{families.__name__}.{file}").FAMILIES
+        assert [family for family in held if family not in seen] == listed
+        seen.update(listed)
+
+
+def test_no_file_of_families_is_imported_for_one_that_is_not_known() -> None:
+    program = "import sys\nfrom cudadoctor.fit.families import is_known\nassert not is_known('x')\n"
+    program += "print([name for name in sys.modules if name.startswith('cudadoctor.fit.families.')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]"

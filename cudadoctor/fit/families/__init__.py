@@ -1,60 +1,71 @@
 """Families of models: the config of each to an Architecture with all its tensors.
 
 One file a group of families. A file has FAMILIES, by the model_type of a Hugging Face config or the _class_name of a
-diffusers one, and read(name, family, config); it is imported when a config may ask for it.
+diffusers one, and read(name, family, config, where); it is imported when a config asks for one of its families.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Callable
+import importlib
+from collections.abc import Mapping
+from typing import Any
 
 from cudadoctor.fit.architecture import Architecture
 from cudadoctor.parse.errors import ParseError
 
-Read = Callable[[str, str, Mapping[str, Any], str], Architecture]
+# Which file knows what, so that none is imported to look.
+_FILES = {
+    "decoders": """
+        llama mistral ministral ministral3 mixtral qwen qwen2 qwen3 qwen2_moe qwen3_moe gemma gemma2 gemma3_text
+        vaultgemma phi phi3 phimoe glm glm4 glm4_moe chatglm gpt_oss olmo olmo2 olmo3 olmoe cohere cohere2 granite
+        granitemoe granitemoeshared exaone exaone4 stablelm starcoder2 gpt_bigcode falcon gpt2 gpt_neo gpt_neox gptj
+        codegen opt bloom mpt dbrx nemotron persimmon biogpt xglm smollm3 helium arcee seed_oss ernie4_5
+        ernie4_5_moe minimax_m2 hunyuan_v1_dense dots1 apertus solar_open bitnet llama4_text baichuan internlm
+        internlm2 internlm3 minicpm yi Yi aquila xverse code_llama
+    """,
+    "latent": """
+        deepseek_v2 deepseek_v3 kimi_k2 mistral4 minicpm3 glm4_moe_lite
+    """,
+    "multimodal": """
+        llava llava_next gemma3 paligemma mistral3 idefics3 smolvlm qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe
+        qwen3_5 qwen3_5_moe llama4
+    """,
+    "encoders": """
+        bert roberta xlm-roberta camembert distilbert mpnet electra albert deberta deberta-v2 modernbert
+    """,
+    "encoder_decoders": """
+        t5 mt5 umt5 longt5 bart mbart pegasus marian m2m_100 blenderbot whisper
+    """,
+    "vision": """
+        vit deit dinov2 clip siglip clip_text_model clip_vision_model siglip_text_model siglip_vision_model pixtral
+        idefics3_vision smolvlm_vision llama4_vision_model
+    """,
+    "diffusion": """
+        UNet2DConditionModel SD3Transformer2DModel FluxTransformer2DModel QwenImageTransformer2DModel
+        WanTransformer3DModel PixArtTransformer2DModel
+    """,
+    "hybrids": """
+        mamba falcon_mamba mamba2 qwen3_next qwen3_5_text qwen3_5_moe_text jamba bamba granitemoehybrid falcon_h1
+        nemotron_h lfm2 lfm2_moe
+    """,
+}
+_FILE_OF = {family: file for file, families in _FILES.items() for family in families.split()}
 
 
 def read(name: str, family: str, config: Mapping[str, Any], where: str = "") -> Architecture:
     """`where` is the part of a larger config that this is. ParseError where the family is not known, or the config is
     broken."""
-    for families, reads in _files():
-        if family in families:
-            return reads(name, family, config, where)
-    raise ParseError(f"the architecture {family[:60]!a} is not known")
+    if family not in _FILE_OF:
+        raise ParseError(f"the architecture {family[:60]!a} is not known")
+    file = importlib.import_module(f"{__name__}.{_FILE_OF[family]}")
+    made: Architecture = file.read(name, family, config, where)
+    return made
 
 
 def is_known(family: str) -> bool:
-    return any(family in families for families, _ in _files())
+    return family in _FILE_OF
 
 
 def known() -> tuple[str, ...]:
     """Every family, in the order of the files."""
-    return tuple(dict.fromkeys(family for families, _ in _files() for family in families))
-
-
-def _files() -> Iterator[tuple[Mapping[str, Any], Read]]:
-    from . import decoders
-
-    yield decoders.FAMILIES, decoders.read
-    from . import latent
-
-    yield latent.FAMILIES, latent.read
-    from . import multimodal
-
-    yield multimodal.FAMILIES, multimodal.read
-    from . import encoders
-
-    yield encoders.FAMILIES, encoders.read
-    from . import encoder_decoders
-
-    yield encoder_decoders.FAMILIES, encoder_decoders.read
-    from . import vision
-
-    yield vision.FAMILIES, vision.read
-    from . import diffusion
-
-    yield diffusion.FAMILIES, diffusion.read
-    from . import hybrids
-
-    yield hybrids.FAMILIES, hybrids.read
+    return tuple(family for families in _FILES.values() for family in families.split())
