@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.interval import widened
 from cudadoctor.fit.measured import with_context
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.workload import Workload
 from cudadoctor.matrix.query import Matrix
+
+# How far off what is usual may be from what was meant, as shares of the need.
+_UNREAD = (0.15, 0.25)
 
 
 def estimate(matrix: Matrix, model: Model, workload: Workload) -> Need:
@@ -15,7 +19,22 @@ def estimate(matrix: Matrix, model: Model, workload: Workload) -> Need:
     if workload.trains:
         from cudadoctor.fit.training import training
 
-        return with_context(training(matrix, model, workload), workload.cuda_context)
-    from cudadoctor.fit.inference import inference
+        need = training(matrix, model, workload)
+    else:
+        from cudadoctor.fit.inference import inference
 
-    return with_context(inference(matrix, model, workload), workload.cuda_context)
+        need = inference(matrix, model, workload)
+    return _with_unread(with_context(need, workload.cuda_context), workload.unread)
+
+
+def _with_unread(need: Need, unread: tuple[str, ...]) -> Need:
+    """With what is not understood of the question among what is assumed, and wider bounds for it."""
+    if not unread:
+        return need
+    return need._replace(
+        allocated=widened(need.allocated, *_UNREAD),
+        reserved=widened(need.reserved, *_UNREAD),
+        device=widened(need.device, *_UNREAD),
+        all_gpus=widened(need.all_gpus, *_UNREAD),
+        assumed=(*need.assumed, *unread),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any, Callable, Optional
 
@@ -22,9 +23,30 @@ from cudadoctor.fit.workload import (
 )
 from cudadoctor.matrix.query import Matrix
 from cudadoctor.model.fact import ParseError
+from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
 FILE = "file"
+
+
+class _Said(dict[str, Any]):
+    """What a row says, under the names used here. `published`: it is somebody's measurement, in words of its own; what
+    is not understood of it is put down in `unread`, and what is usual is taken. A question is refused instead."""
+
+    def __init__(self, published: bool = False) -> None:
+        super().__init__()
+        self.published = published
+        self.unread: list[str] = []
+
+    def refuse(self, sentence: str, key: str, instead: Any) -> Any:
+        """`instead`, if the row is a published one; else ParseError."""
+        if not self.published:
+            raise ParseError(sentence)
+        usual = "what is usual" if instead in (None, "") else ascii(instead)
+        note = f"{key} {_shown(self.get(key))} is not understood: {usual} is assumed"
+        if note not in self.unread:
+            self.unread.append(note)
+        return instead
 
 
 class Question(NamedTuple):
@@ -53,6 +75,28 @@ _ABOUT = frozenset(
 )
 # Key -> how it is called here. Rows of measurements and the options of the command line share one vocabulary.
 _ALIASES = {
+    "batch_size": "batch",
+    "micro_batch": "batch",
+    "micro_batch_size": "batch",
+    "seq_length": "seq",
+    "sequence_len": "seq",
+    "sequence_length": "seq",
+    "max_seq_len": "seq",
+    "max_seq_length": "seq",
+    "cutoff_len": "seq",
+    "max_model_len": "seq",
+    "context_length": "seq",
+    "prompt_tokens": "prompt",
+    "input_len": "prompt",
+    "output_len": "gen",
+    "max_new_tokens": "gen",
+    "optim": "optimizer",
+    "attn_implementation": "attn",
+    "target_modules": "lora_targets",
+    "num_gpus": "n_gpus",
+    "world_size": "n_gpus",
+    "grad_accum": "accum",
+    "gradient_accumulation": "accum",
     "attention": "attn",
     "checkpointing": "ckpt",
     "gradient_checkpointing": "ckpt",
@@ -106,6 +150,9 @@ _KEYS = (
     *("kv_dtype", "prefill_chunk", "expandable_segments", "config", "variable_length", "tp", "pp"),
 )
 
+# Of a quantisation that is not known: how many bits its name tells.
+_BITS = pattern(r"(?<!\d)(?:int|uint|fp|nf|w|q)?[-_]?(4|8|16)(?:[-_]?bits?\b|(?!\d))", re.IGNORECASE)
+
 _METHODS = {
     "infer": INFER,
     "inference": INFER,
@@ -130,6 +177,19 @@ _CHECKPOINTING = {
     "true": "full",
     "false": "none",
     "off": "none",
+    "on": "full",
+    "yes": "full",
+    "all": "full",
+    "block": "full",
+    "layer": "full",
+    "reentrant": "full",
+    "no": "none",
+    "sac": "selective",
+    "selective_layer": "selective",
+    "selective_2": "selective",
+    "selective-op": "selective",
+    "offloaded": "full_offload",
+    "cpu_offload": "full_offload",
     "selective_op": "selective",
     "op": "selective",
     "offload": "full_offload",
@@ -146,8 +206,33 @@ _PARALLEL = {
     "fsdp": "fsdp",
     "fsdp1": "fsdp",
     "fsdp2": "fsdp",
+    "fullshard": "fsdp",
+    "distributedoptimizer": "zero1",
+    "tensorparallel": "tp",
+    "pipelineparallel": "pp",
+    "dataparallel": "ddp",
+    "devicemap": "pp",
     "tp": "tp",
     "pp": "pp",
+}
+# What of a word that is not known decides, the first that is in it.
+_PARALLEL_WORDS = {
+    "zero3": "zero3",
+    "stage3": "zero3",
+    "fsdp": "fsdp",
+    "hsdp": "fsdp",
+    "zero2": "zero2",
+    "stage2": "zero2",
+    "zero1": "zero1",
+    "deepspeed": "zero2",
+    "tp": "tp",
+    "tensor": "tp",
+    "pp": "pp",
+    "pipe": "pp",
+    "auto": "pp",
+    "naive": "pp",
+    "ddp": "ddp",
+    "data": "ddp",
 }
 # Weights in these can be trained in full; in all others they are quantised.
 _PLAIN = ("bf16", "fp16", "fp32", "float16", "bfloat16", "float32", "f16", "f32")
@@ -163,16 +248,16 @@ def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[st
     method = _method(said)
     model = _model(matrix, said, find)
     level = _level(said, method)
-    workload = _workload(said, method)
+    workload = _workload(matrix, said, method)
     if method in (LORA, QLORA) or method == FULL:
-        workload = _training(said, workload)
+        workload = _training(matrix, said, workload)
     # Tables that spread a model's layers over several GPUs, without a word on how, print the sum.
     summed = method == INFER and workload.sharding.degree > 1 and "parallel" not in said
     per_gpu = _flag(said, "per_gpu", not summed)
     vram = _number(said, "vram", None, 10**6)
     return Question(
         model,
-        workload._replace(stated=frozenset(said)),
+        workload._replace(stated=frozenset(said), unread=tuple(said.unread)),
         level,
         per_gpu,
         _word(said, "gpu", "", None),
@@ -182,18 +267,18 @@ def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[st
     )
 
 
-def _known(row: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    said: dict[str, Any] = {}
-    notes: list[str] = []
+def _known(row: Mapping[str, Any]) -> tuple[_Said, tuple[str, ...]]:
     # A published measurement carries remarks of its own; what a person asks for has to be understood.
     remarks = any(key in row for key in ("id", "cls", "source", "measured_bytes"))
+    said = _Said(remarks)
+    notes: list[str] = []
     for key, value in row.items():
         name = str(key).strip().lower().replace("-", "_")
         name = _ALIASES.get(name, name)
-        if name in _ABOUT or value is None:
+        if name in _ABOUT or value is None or (remarks and name.endswith("_note")):
             continue
         if name not in _KEYS:
-            near = difflib.get_close_matches(name, (*_KEYS, *_ALIASES), 1, 0.75)
+            near = difflib.get_close_matches(name, (*_KEYS, *_ALIASES), 1, 0.8 if remarks else 0.75)
             if near:
                 raise ParseError(f"The key {_shown(key)} is not known: {near[0]} is meant, perhaps.")
             if not remarks:
@@ -206,19 +291,25 @@ def _known(row: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     return said, tuple(notes)
 
 
-def _method(said: Mapping[str, Any]) -> str:
-    method = _METHODS.get(str(said.get("method", "infer")).lower())
+def _method(said: _Said) -> str:
+    text = str(said.get("method", "infer")).lower()
+    method = _METHODS.get(text)
     if method is None:
-        raise ParseError(f"The method {_shown(said['method'])} is none of infer, weights, full, lora and qlora.")
+        # dora, rslora, loftq and others are adapters of the same size.
+        guess = LORA if "lora" in text or "dora" in text else FULL if "full" in text or "sft" in text else None
+        if guess is None or not said.published:
+            raise ParseError(f"The method {_shown(said['method'])} is none of infer, weights, full, lora and qlora.")
+        method = said.refuse("", "method", guess)
     quantised = str(said.get("quant", "bf16")).lower() not in _PLAIN
     if method == LORA and quantised:
         return QLORA
     if method == FULL and quantised:
-        raise ParseError(f"Weights in {_shown(said['quant'])} cannot be trained in full: that is what qlora is for.")
-    return method
+        sentence = f"Weights in {_shown(said['quant'])} cannot be trained in full: that is what qlora is for."
+        said["quant"] = said.refuse(sentence, "quant", "bf16")
+    return str(method)
 
 
-def _model(matrix: Matrix, said: Mapping[str, Any], find: Optional[Callable[[str], Model]]) -> Model:
+def _model(matrix: Matrix, said: _Said, find: Optional[Callable[[str], Model]]) -> Model:
     model = None
     name = said.get("model", "")
     if not isinstance(name, str):
@@ -234,15 +325,22 @@ def _model(matrix: Matrix, said: Mapping[str, Any], find: Optional[Callable[[str
                 raise
     elif dimensions is None:
         raise ParseError("No model is named: the key model is missing.")
-    if model is None:
-        from cudadoctor.fit.config import model_of_config
-
-        model = model_of_config(_config(dimensions), name or "model")
+    if isinstance(dimensions, Mapping) and (model is None or said.published):
+        model = _of_dimensions(matrix, said, dimensions, name or "model", model)
+    assert model is not None
     quant = said.get("quant")
     if quant is not None and model.stored is None:
         from cudadoctor.fit.quantisation import scheme
 
-        model = model._replace(weights=scheme(matrix, _scheme_name(quant)).name)
+        try:
+            stored = scheme(matrix, _scheme_name(quant)).name
+        except ParseError as error:
+            bits = _BITS.search(str(quant))
+            usual = {"4": "gptq-int4", "8": "int8", "16": "bf16"}.get(bits.group(1) if bits else "")
+            if usual is None:
+                raise
+            stored = said.refuse(str(error), "quant", usual)
+        model = model._replace(weights=stored)
     return model
 
 
@@ -260,64 +358,131 @@ def _scheme_name(value: Any) -> str:
     return value[len("gguf:") :] if value.lower().startswith("gguf:") else value
 
 
-def _config(dimensions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A config.json as it is; or the short form of measurements (layers, hidden, heads, ...) as one of a Llama."""
+_SHORT = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "intermediate": "intermediate_size",
+    "vocab": "vocab_size",
+    "tie_embeddings": "tie_word_embeddings",
+    "window": "sliding_window",
+    "sliding_window": "sliding_window",
+    "max_context": "max_position_embeddings",
+    "experts": "num_local_experts",
+    "top_k": "num_experts_per_tok",
+    "experts_per_tok": "num_experts_per_tok",
+    "moe_intermediate": "intermediate_size",
+}
+# What a model of whose dimensions alone are known may be built like: with gated feed-forward parts, or without.
+_ALIKE = ("llama", "gpt_neox")
+_SAME = 0.01
+# Further off than that, a size alone says more than dimensions of which some are missing.
+_GUESS = 0.2
+
+
+def _of_dimensions(
+    matrix: Matrix, said: _Said, dimensions: Mapping[str, Any], name: str, named: Optional[Model]
+) -> Model:
+    """The model that a config.json describes, or the short form of measurements (layers, hidden, heads, ...). `named`:
+    what the catalogue has under its name, which stays unless its count is not the one that is told."""
+    from cudadoctor.fit.config import model_of_config
+
+    count = dimensions.get("params", dimensions.get("total_params"))
+    told = isinstance(count, int) and not isinstance(count, bool) and 0 < count < 10**14
     if "hidden_size" in dimensions or "model_type" in dimensions:
-        return dimensions
-    short = {
-        "layers": "num_hidden_layers",
-        "hidden": "hidden_size",
-        "heads": "num_attention_heads",
-        "kv_heads": "num_key_value_heads",
-        "head_dim": "head_dim",
-        "intermediate": "intermediate_size",
-        "vocab": "vocab_size",
-        "tie_embeddings": "tie_word_embeddings",
-        "window": "sliding_window",
-        "experts": "num_local_experts",
-        "top_k": "num_experts_per_tok",
-    }
+        return named or model_of_config(dimensions, name)
+
+    def off(model: Model) -> float:
+        return abs(model.architecture.parameters / count - 1) if told else 0.0
+
+    if named is not None and off(named) <= _SAME:
+        return named
+    found = [named] if named is not None else []
+    error: Optional[ParseError] = None
+    for config in (*_towers(matrix, named), *_configs(dimensions)):
+        try:
+            found.append(model_of_config(config, named.architecture.name if named else name))
+        except ParseError as refused:
+            error = error or refused
+    if named is None and told and said.published and all(off(model) > _GUESS for model in found):
+        from cudadoctor.fit.typical import model_of_size
+
+        model = model_of_size(matrix, f"{count / 10**6:.0f}m")
+        said.refuse("", "arch", f"a decoder of {count:,} parameters")
+        return model
+    if not found:
+        raise error if error is not None else ParseError("The architecture is empty.")
+    best = min(found, key=off)
+    if off(best) > 2 * _SAME:
+        said.unread.append(
+            f"the dimensions tell {best.architecture.parameters:,} parameters, and {count:,} are told: the former are "
+            "counted"
+        )
+    return best
+
+
+def _towers(matrix: Matrix, named: Optional[Model]) -> list[Mapping[str, Any]]:
+    """Of a model that sees as well: what it is without that."""
+    if named is None:
+        return []
+    row = next((row for row in matrix.models() if row.name == named.architecture.name), None)
+    inner = row.config.get("text_config") if row is not None else None
+    return [inner] if isinstance(inner, Mapping) else []
+
+
+def _configs(dimensions: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The short form of measurements as config.json's of what is commonly built."""
     config: dict[str, Any] = {
-        long: dimensions[name] for name, long in short.items() if dimensions.get(name) is not None
+        long: dimensions[name] for name, long in _SHORT.items() if dimensions.get(name) is not None
     }
-    config["model_type"] = "mixtral" if "num_local_experts" in config else "llama"
-    return config
+    if config.get("num_local_experts"):
+        return [{**config, "model_type": "mixtral"}]
+    return [{**config, "model_type": family} for family in _ALIKE]
 
 
-def _level(said: Mapping[str, Any], method: str) -> str:
+_OF_THE_DEVICE = ("smi", "nvml", "nvitop", "nvtop", "gpustat", "wandb", "driver", "task manager")
+
+
+def _level(said: _Said, method: str) -> str:
     """Who prints "memory" mostly asks torch's allocator; who says nvidia-smi means what the card shows."""
     text = str(said.get("metric", "")).lower()
     if not text:
         return FILE if method == WEIGHTS else DEVICE
     if "file" in text or text == "weights":
         return FILE
-    if "smi" in text or "nvml" in text or text in (DEVICE, "gpu memory", "vram", "process"):
+    # nvitop, nvtop, gpustat, wandb's figures and the like ask NVML.
+    if any(word in text for word in _OF_THE_DEVICE) or text in (DEVICE, "gpu memory", "vram", "process"):
         return DEVICE
     if RESERVED in text:
         return RESERVED
     if ALLOCATED in text or "active" in text or "peak" in text or text == "memory":
         return ALLOCATED
-    raise ParseError(f"The metric {_shown(said['metric'])} is none of allocated, reserved, nvidia-smi and file size.")
+    sentence = f"The metric {_shown(said['metric'])} is none of allocated, reserved, nvidia-smi and file size."
+    return str(said.refuse(sentence, "metric", ALLOCATED if method == WEIGHTS else DEVICE))
 
 
-def _workload(said: Mapping[str, Any], method: str) -> Workload:
+def _workload(matrix: Matrix, said: _Said, method: str) -> Workload:
     prompt, answer = _whole(said, "prompt", None), _whole(said, "gen", None)
     context = _whole(said, "seq", None)
     if context is None:
         context = (prompt or 0) + (answer or 0) or Workload().context
     elif method == INFER and prompt is not None and prompt > context:
-        raise ParseError(f"The prompt ({prompt} tokens) is longer than the context ({context}).")
+        said.refuse(f"The prompt ({prompt} tokens) is longer than the context ({context}).", "seq", prompt)
+        context = prompt + (answer or 0)
     framework = _word(said, "framework", "", None)
     number = _whole(said, "n_gpus", 1) or 1
-    kind = _word(said, "parallel", "none", _PARALLEL, "none, ddp, zero1, zero2, zero3, fsdp, tp and pp")
+    kind = _parallel(said)
     for name in ("tp", "pp"):
         degree = _whole(said, name, 1) or 1
         if degree > 1 and kind == "none":
             kind, number = name, degree
         elif degree > 1 and kind != name:
-            raise ParseError(f"Two ways to share the work are said, {kind} and {name}: only one of them is counted.")
+            sentence = f"Two ways to share the work are said, {kind} and {name}: only one of them is counted."
+            kind = str(said.refuse(sentence, name, kind))
     if kind != "none" and number == 1 and "n_gpus" not in said:
-        raise ParseError(f"How many GPUs share the work ({kind}) is not said: the key n_gpus is missing.")
+        said.refuse(f"How many GPUs share the work ({kind}) is not said: the key n_gpus is missing.", "n_gpus", 1)
     if kind == "none" and number > 1:
         kind = "pp" if method == INFER else "ddp"
     return Workload(
@@ -329,13 +494,48 @@ def _workload(said: Mapping[str, Any], method: str) -> Workload:
         framework=framework,
         attention=_word(said, "attn", "sdpa", {"flash": "flash", "fa2": "flash", "flash_attention_2": "flash",
                                                "sdpa": "sdpa", "eager": "eager", "math": "eager",
-                                               "xformers": "flash", "fa3": "flash", "flex": "flash"},
+                                               "xformers": "flash", "flex": "flash", "sage": "flash",
+                                               "fa1": "flash", "fa3": "flash", "fa4": "flash", "flash2": "flash",
+                                               "flash3": "flash", "flash_attn": "flash", "flash_attn_2": "flash",
+                                               "flash_attn_3": "flash", "flash_attention": "flash",
+                                               "flash_attention_3": "flash", "flash-attn": "flash",
+                                               "flashattention": "flash", "flashinfer": "flash", "true": "flash",
+                                               "flex_attention": "flash", "paged": "flash", "efficient": "sdpa",
+                                               "mem_efficient": "sdpa", "cudnn": "sdpa", "default": "sdpa",
+                                               "auto": "sdpa", "naive": "eager", "none": "eager", "false": "eager"},
                         "flash, sdpa and eager"),
-        kv=_word(said, "kv_dtype", "bf16", None),
+        kv=_cache_type(matrix, said),
         prefill_chunk=_whole(said, "prefill_chunk", 0) or 0,
         sharding=Sharding(kind, number),
         offload=_offload(said),
     )  # fmt: skip
+
+
+def _parallel(said: _Said) -> str:
+    """Combinations are counted as the one of them that divides the states of training."""
+    text = said.get("parallel", "none")
+    plain = text.strip().lower().replace("_", "").replace("-", "").replace(" ", "") if isinstance(text, str) else ""
+    if plain in _PARALLEL:
+        return _PARALLEL[plain]
+    if said.published:
+        for word, kind in _PARALLEL_WORDS.items():
+            if word in plain:
+                return str(said.refuse("", "parallel", kind))
+    return _word(said, "parallel", "none", _PARALLEL, "none, ddp, zero1, zero2, zero3, fsdp, tp and pp")
+
+
+def _cache_type(matrix: Matrix, said: _Said) -> str:
+    kv = _word(said, "kv_dtype", "bf16", None)
+    if kv.lower() in ("auto", "default", "model", "16"):
+        return "bf16"
+    if not said.published:
+        return kv
+    from cudadoctor.fit.quantisation import scheme
+
+    try:
+        return scheme(matrix, kv).name
+    except ParseError as error:
+        return str(said.refuse(str(error), "kv_dtype", "fp8" if "8" in kv else "bf16"))
 
 
 def _engine(framework: str) -> str:
@@ -347,7 +547,7 @@ def _engine(framework: str) -> str:
     return "transformers"
 
 
-def _training(said: Mapping[str, Any], workload: Workload) -> Workload:
+def _training(matrix: Matrix, said: _Said, workload: Workload) -> Workload:
     quant = str(said.get("quant", "bf16")).lower()
     precision = _word(
         said,
@@ -363,6 +563,18 @@ def _training(said: Mapping[str, Any], workload: Workload) -> Workload:
             "bf16-mixed": "mixed",
             "fp16": "fp16",
             "16-mixed": "fp16",
+            "fp16-mixed": "fp16",
+            "float16": "fp16",
+            "pure_bf16": "bf16",
+            "bf16_true": "bf16",
+            "amp_bf16": "mixed",
+            "amp_fp16": "fp16",
+            "mixed_bf16": "mixed",
+            "mixed-bf16": "mixed",
+            "mixed_fp16": "fp16",
+            "bf16_mixed": "mixed",
+            "fp8": "mixed",
+            "float8": "mixed",
             "fp32": "fp32",
             "float32": "fp32",
             "tf32": "fp32",
@@ -377,7 +589,7 @@ def _training(said: Mapping[str, Any], workload: Workload) -> Workload:
     dropout = _number(said, "lora_dropout", 0.0, 1.0) or 0.0
     return workload._replace(
         precision=precision,
-        optimizer="adamw" if optimizer == "adamw_bf16" else optimizer,
+        optimizer=_optimizer(matrix, said, optimizer),
         master_bytes=master,
         fused_optimizer=_flag(said, "fused_optimizer", optimizer.endswith("_fused"))
         and not _flag(said, "foreach", False),
@@ -399,7 +611,7 @@ def _training(said: Mapping[str, Any], workload: Workload) -> Workload:
         ),
         lora=Lora(
             rank=_whole(said, "lora_r", 16) or 16,
-            targets=_targets(said.get("lora_targets")),
+            targets=_targets(said),
             dropout=dropout,
             width=_whole(said, "lora_bpp", None) or _adapter_width(workload.framework, precision),
         ),
@@ -409,6 +621,24 @@ def _training(said: Mapping[str, Any], workload: Workload) -> Workload:
     )
 
 
+def _optimizer(matrix: Matrix, said: _Said, name: str) -> str:
+    from cudadoctor.fit.optimizers import optimizer
+
+    name = name.replace(" ", "_").replace("-", "_")
+    if not said.published:
+        return "adamw" if name == "adamw_bf16" else name
+    try:
+        return optimizer(matrix, name).name if name != "adamw_bf16" else "adamw"
+    except ParseError as error:
+        paged, eight = "paged" in name, "8" in name and "bit" in name
+        like = "lion_8bit" if "lion" in name and eight else "adamw_8bit" if eight else "adamw"
+        like = "paged_" + like if paged and like.startswith("adamw") else like
+        for other in ("sgd", "adafactor", "muon", "lion", "rmsprop", "adagrad"):
+            if other in name and not eight:
+                like = other
+        return str(said.refuse(str(error), "optimizer", like))
+
+
 def _adapter_width(framework: str, precision: str) -> int:
     """PEFT makes adapters in fp32 whatever the model is kept in; litgpt and torchtune make them as the model is."""
     lower = framework.lower()
@@ -416,6 +646,12 @@ def _adapter_width(framework: str, precision: str) -> int:
     return 2 if own and precision == "bf16" else 4
 
 
+_MATRICES = frozenset(("q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up", "all", "head", "experts"))
+_SEVERAL = {
+    "all_mlp": ("gate", "up", "down"),
+    "all_attention": ("q", "k", "v", "o"),
+    "qkvo": ("q", "k", "v", "o"),
+}
 _TARGETS = {
     "q_proj": "q",
     "k_proj": "k",
@@ -432,7 +668,25 @@ _TARGETS = {
     "query_key_value": "qkv",
     "all-linear": "all",
     "all_linear": "all",
+    "all linear": "all",
+    "linear": "all",
+    "all-linear-layers": "all",
+    "*": "all",
     "mlp": "all_mlp",
+    "ffn": "all_mlp",
+    "attn": "all_attention",
+    "attention": "all_attention",
+    "wq": "q",
+    "wk": "k",
+    "wv": "v",
+    "wo": "o",
+    "w_pack": "qkv",
+    "wqkv": "qkv",
+    "fc1": "up",
+    "fc2": "down",
+    "dense_h_to_4h": "up",
+    "dense_4h_to_h": "down",
+    "gate_up_proj": "gate_up",
     "lm_head": "head",
     "query": "q",
     "key": "k",
@@ -443,20 +697,25 @@ _TARGETS = {
 }
 
 
-def _targets(value: Any) -> tuple[str, ...]:
+def _targets(said: _Said) -> tuple[str, ...]:
+    value = said.get("lora_targets")
     if value is None:
         return Lora().targets
     words = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(words, (list, tuple)) or not words or not all(isinstance(word, str) for word in words):
-        raise ParseError("The targets of LoRA are to be a list of names, as q, v or gate.")
+        said.refuse("The targets of LoRA are to be a list of names, as q, v or gate.", "lora_targets", "")
+        return Lora().targets
     found: list[str] = []
     for word in words:
         name = _TARGETS.get(word.strip().lower(), word.strip().lower())
-        found += ("gate", "up", "down") if name == "all_mlp" else (name,)
+        found += _SEVERAL.get(name, (name,))
+    if said.published and not _MATRICES.intersection(found):
+        said.refuse("", "lora_targets", Lora().targets)
+        return Lora().targets
     return tuple(dict.fromkeys(found))
 
 
-def _offload(said: Mapping[str, Any]) -> str:
+def _offload(said: _Said) -> str:
     value = said.get("cpu_offload", False)
     if isinstance(value, bool):
         return "all" if value else "none"
@@ -469,21 +728,21 @@ def _offload(said: Mapping[str, Any]) -> str:
     )
 
 
-def _word(said: Mapping[str, Any], key: str, default: str, known: Optional[Mapping[str, str]], listed: str = "") -> str:
+def _word(said: _Said, key: str, default: str, known: Optional[Mapping[str, str]], listed: str = "") -> str:
     value = said.get(key, default)
     if isinstance(value, bool) and known is not None and str(value).lower() in known:
         value = str(value).lower()
     if not isinstance(value, str):
-        raise ParseError(f"The value of {key} is to be a word, not {_shown(value)}.")
+        return str(said.refuse(f"The value of {key} is to be a word, not {_shown(value)}.", key, default))
     word = value.strip()
     if known is None:
         return word
     if word.lower() not in known:
-        raise ParseError(f"The value of {key}, {_shown(value)}, is none of {listed}.")
+        return str(said.refuse(f"The value of {key}, {_shown(value)}, is none of {listed}.", key, default))
     return known[word.lower()]
 
 
-def _whole(said: Mapping[str, Any], key: str, default: Optional[int], most: int = 10**9) -> Optional[int]:
+def _whole(said: _Said, key: str, default: Optional[int], most: int = 10**9) -> Optional[int]:
     value = said.get(key, default)
     if value is None:
         return None
@@ -494,7 +753,7 @@ def _whole(said: Mapping[str, Any], key: str, default: Optional[int], most: int 
     return int(value)
 
 
-def _number(said: Mapping[str, Any], key: str, default: Optional[float], most: float) -> Optional[float]:
+def _number(said: _Said, key: str, default: Optional[float], most: float) -> Optional[float]:
     value = said.get(key, default)
     if value is None:
         return None
@@ -503,11 +762,19 @@ def _number(said: Mapping[str, Any], key: str, default: Optional[float], most: f
     return float(value)
 
 
-def _flag(said: Mapping[str, Any], key: str, default: bool) -> bool:
+_NO = ("", "no", "false", "off", "none", "n", "0")
+
+
+def _flag(said: _Said, key: str, default: bool) -> bool:
     value = said.get(key, default)
     if value in (0, 1):
         return bool(value)
-    raise ParseError(f"The value of {key} is to be true or false, not {_shown(value)}.")
+    if said.published and isinstance(value, (int, float)) and value > 1:
+        return True  # so many steps of accumulation, for one
+    if said.published and isinstance(value, str) and value.strip().lower() in _NO:
+        return False
+    instead = bool(value) if isinstance(value, str) else default
+    return bool(said.refuse(f"The value of {key} is to be true or false, not {_shown(value)}.", key, instead))
 
 
 def _shown(value: Any) -> str:

@@ -82,6 +82,8 @@ class Workload(NamedTuple):
     cuda_context: Optional[int] = None
     """Bytes that CUDA itself takes on the GPU, where somebody measured them; None: what is commonly seen."""
     stated: frozenset[str] = frozenset()
+    unread: tuple[str, ...] = ()
+    """Sentences: what was said of it and not understood, and what was taken instead."""
 
     @property
     def trains(self) -> bool:

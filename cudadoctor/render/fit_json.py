@@ -155,6 +155,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
     entry["sharding"] = workload.sharding.kind
     entry["gpus"] = workload.sharding.degree
     entry["stated"] = sorted(workload.stated)
+    del entry["unread"]  # what is assumed instead stands in `assumed`
     return entry
 
 

@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cudadoctor.fit.estimate import estimate
 from cudadoctor.fit.spec import FILE, read_row
-from cudadoctor.fit.workload import ALLOCATED, DEVICE, FULL, INFER, LORA, QLORA, RESERVED, WEIGHTS, Sharding
+from cudadoctor.fit.workload import ALLOCATED, DEVICE, FULL, INFER, LORA, QLORA, RESERVED, WEIGHTS, Lora, Sharding
 from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.model.fact import ParseError
+
+
+def is_plain(value: Any) -> bool:
+    return isinstance(value, (str, int, list))
+
 
 MEASUREMENTS = json.loads((Path(__file__).parent / "measurements.json").read_text("utf-8"))["vectors"]
 MATRIX = load_matrix()
@@ -155,6 +161,80 @@ def test_a_measurement_may_carry_remarks(matrix: Matrix) -> None:
     assert question.notes == ("the key 'weather' is not known and was left out",)
     with pytest.raises(ParseError, match="optimizer is meant"):
         read_row(matrix, {"model": "llama-3.1-8b", "id": "x1", "optimzer": "sgd"})
+
+
+# What somebody wrote beside a measurement -> what of it is taken.
+UNREAD: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+    ({"attn": "ring"}, {"attention": "sdpa"}),
+    ({"ckpt": "every2"}, {"checkpointing": "none"}),
+    ({"ce": "focal"}, {"loss": "plain"}),
+    ({"optimizer": "ademamix_8bit"}, {"optimizer": "adamw_8bit"}),
+    ({"optimizer": "paged_something_8bit"}, {"optimizer": "paged_adamw_8bit"}),
+    ({"optimizer": "dist_muon"}, {"optimizer": "muon"}),
+    ({"parallel": "fsdp+tp", "n_gpus": 8}, {"sharding": Sharding("fsdp", 8)}),
+    ({"parallel": "zero3_offload", "n_gpus": 8}, {"sharding": Sharding("zero3", 8)}),
+    ({"precision": "int8"}, {"precision": "bf16"}),
+    ({"lora_targets": ["adapters"]}, {"lora": Lora()}),
+    ({"method": "dora"}, {"method": LORA}),
+)
+# The same, where it is understood after all.
+READ_OF_THEM: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+    ({"attn": "flash3"}, {"attention": "flash"}),
+    ({"accum": 16}, {"accumulation": True}),
+    ({"accum": "no"}, {"accumulation": False}),
+    ({"parallel": "FSDP2", "n_gpus": 2}, {"sharding": Sharding("fsdp", 2)}),
+    ({"lora_targets": "attention"}, {"lora": Lora(targets=("q", "k", "v", "o"))}),
+    ({"optimizer": "AdamW_bnb_8bit"}, {"optimizer": "adamw_8bit"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "fields", "notes"),
+    [(*one, 1) for one in UNREAD] + [(*one, 0) for one in READ_OF_THEM],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) and all(map(is_plain, value.values())) else "",
+)
+def test_a_measurement_in_words_of_its_own(
+    matrix: Matrix, row: dict[str, Any], fields: dict[str, Any], notes: int
+) -> None:
+    """Nothing is lost for a word that is not known: what is usual is taken, said, and allowed for."""
+    asked = {"id": "x", "model": "llama-3.1-8b", "method": "lora", "seq": 512, **row}
+    workload = read_row(matrix, asked).workload
+    assert {name: getattr(workload, name) for name in fields} == fields
+    assert len(workload.unread) == notes, workload.unread
+    model = read_row(matrix, asked).model
+    need, plain = estimate(matrix, model, workload), estimate(matrix, model, workload._replace(unread=()))
+    assert need.assumed[len(plain.assumed) :] == workload.unread
+    assert (need.device.high > plain.device.high) is (need.device.low < plain.device.low) is bool(notes)
+
+
+def test_a_measurement_names_a_quantisation_by_its_bits(matrix: Matrix) -> None:
+    asked = read_row(matrix, {"id": "x", "model": "llama-3.1-8b", "quant": "exl9-4bit"})
+    assert asked.model.weights == "gptq-int4" and asked.workload.unread
+    with pytest.raises(ParseError, match="exl9"):
+        read_row(matrix, {"model": "llama-3.1-8b", "quant": "exl9-4bit"})
+
+
+def test_dimensions_decide_which_part_of_a_model_is_meant(matrix: Matrix) -> None:
+    """Gemma 3 with the part that sees, and without."""
+    arch = {"layers": 34, "hidden": 2560, "params": 3_880_263_168}
+    whole = read_row(matrix, {"id": "x", "model": "gemma-3-4b"}).model.architecture
+    text = read_row(matrix, {"id": "x", "model": "gemma-3-4b", "arch": arch}).model.architecture
+    assert (whole.parameters, text.parameters) == (4_300_079_472, 3_880_263_168)
+
+
+def test_dimensions_that_tell_less_than_all_leave_the_size(matrix: Matrix) -> None:
+    arch = {"layers": 19, "hidden": 3072, "vocab": None, "params": 7_000_000_000}
+    question = read_row(matrix, {"id": "x", "model": "no-such-model", "arch": arch})
+    assert question.model.architecture.parameters == pytest.approx(7e9, rel=0.02)
+    assert len(question.workload.unread) == 1
+
+
+def test_feed_forward_parts_without_gates_are_told_by_the_count(matrix: Matrix) -> None:
+    arch = {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 4, "intermediate": 256, "vocab": 100}
+    gated = read_row(matrix, {"id": "x", "model": "none-such", "arch": arch}).model.architecture
+    plain = gated.parameters - 2 * 64 * 256
+    found = read_row(matrix, {"id": "x", "model": "none-such", "arch": {**arch, "params": plain}}).model.architecture
+    assert found.parameters < gated.parameters
 
 
 def test_a_card_is_named_or_measured(matrix: Matrix) -> None:
