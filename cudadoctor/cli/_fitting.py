@@ -16,6 +16,7 @@ from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.complete import completed
 from cudadoctor.fit.quantisation import scheme
 from cudadoctor.fit.spec import Question, read_row
+from cudadoctor.fit.sums import capability_of
 from cudadoctor.fit.target import Target
 from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.model import Facts, ParseError
@@ -242,8 +243,11 @@ class Asked:
         without weights; its answer then rests on the CUDA context that was measured."""
         seen = None
         try:
-            question = completed(self.matrix, self._read(row()))
+            asked = row()
+            question = self._read(asked)
             target = self._target_for(question)
+            name = asked.get("model", "") if isinstance(asked, Mapping) else ""
+            question = completed(self.matrix, question, str(name), capability_of(target, question.workload))
             model, workload = question.model, question.workload
             if to_measure is not None:
                 from cudadoctor.cli._measuring import measured

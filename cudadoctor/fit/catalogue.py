@@ -48,6 +48,18 @@ def find(matrix: Matrix, text: str) -> Model:
     raise ParseError(_not_found(matrix, text, _without(words(last), _NOISE)))
 
 
+def is_tag(text: str) -> bool:
+    """Whether a name is written as Ollama writes it: llama3.1:8b, qwen2.5:7b-instruct-q4_K_M, someone/model:tag."""
+    name, colon, tag = text.strip().rpartition(":")
+    return bool(colon and name and tag) and not any(sign in tag for sign in "/\\ ")
+
+
+def says_weights(matrix: Matrix, text: str) -> bool:
+    """Whether a name ends in how the weights are stored."""
+    last = text[:_LONGEST].rsplit("/", 1)[-1]
+    return _row(matrix, last) is None and _quantised(matrix, last) is not None
+
+
 def model_of_row(row: ModelRow) -> Model:
     """The model that a row of the catalogue describes."""
     shape = model_of_config(row.config, row.name).architecture._replace(source=f"{row.source} ({row.checked})")

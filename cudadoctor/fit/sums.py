@@ -41,6 +41,14 @@ def decide(need: Interval, room: Optional[int]) -> str:
     return TIGHT if need.expected <= room else DOES_NOT_FIT
 
 
+def capability_of(target: Target, workload: Workload) -> str:
+    """The lowest compute capability among the GPUs that the work runs on; empty where one is not known."""
+    found = [card.compute_capability for card in used_cards(target, max(1, workload.sharding.degree))]
+    if not found or not all(found):
+        return ""
+    return min(found, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()])
+
+
 class Sums:
     """What settings need on a target, and whether they fit. A setting that cannot be summed up does not fit."""
 
@@ -92,7 +100,4 @@ class Sums:
 
     def capability(self, setting: Setting) -> str:
         """The lowest compute capability among the GPUs that it runs on; empty where one is not known."""
-        found = [card.compute_capability for card in self.cards(setting)]
-        if not found or not all(found):
-            return ""
-        return min(found, key=lambda text: [int(part) for part in text.split(".") if part.isdigit()])
+        return capability_of(self.target, setting.workload)

@@ -87,9 +87,13 @@ def judge(case: Case) -> Outcome:
 def _question(case: Case, asked: dict[str, Any]) -> Question:
     from cudadoctor.fit.complete import completed
     from cudadoctor.fit.spec import read_row
+    from cudadoctor.fit.sums import capability_of
+    from cudadoctor.fit.targets import target_of_facts
 
     row = {_KEYS[key]: value for key, value in asked.items()}
-    return completed(case.matrix, read_row(case.matrix, row, lambda name: _find(case, name)))
+    question = read_row(case.matrix, row, lambda name: _find(case, name))
+    capability = capability_of(target_of_facts(case.matrix, case.facts), question.workload)
+    return completed(case.matrix, question, str(asked["model"]), capability)
 
 
 def _find(case: Case, name: str) -> Any:
