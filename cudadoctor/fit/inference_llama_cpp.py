@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from cudadoctor.fit.architecture import DECODER, HEAD, LATENT, WINDOW
-from cudadoctor.fit.inference import layers_on_gpus, need
-from cudadoctor.fit.inference_parts import MIB, Moment, Setup, buffer, cache_terms, process_terms, ranged, weights
+from cudadoctor.fit.inference_parts import (
+    MIB,
+    Moment,
+    Setup,
+    buffer,
+    cache_terms,
+    layers_on_gpus,
+    need,
+    process_terms,
+    ranged,
+    weights,
+)
 from cudadoctor.fit.kv_cache import Held, Run, cache
 from cudadoctor.fit.need import ACTIVATIONS, CACHED, LOGITS, WEIGHTS, Interval, Need, Term
 from cudadoctor.parse.errors import ParseError
@@ -59,8 +69,7 @@ def llama_cpp(run: Setup) -> Need:
         said.append(
             f"The cache is shared by {workload.batch} slots: -c {workload.batch * tokens} -np {workload.batch}."
         )
-    one_token = cache(matrix, run.model, workload._replace(batch=1), 1, Held())
-    per_token = sum(item.bytes for item in one_token.runs if not item.state)
+    per_token = cache(matrix, run.model, workload._replace(batch=1), 1).per_token
     return need(run, moments, beside, everything, Interval(away, away, whole.total), said, per_token)
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import Optional
 
 from cudadoctor.fit.architecture import EMBEDDING, EXPERT, HEAD, MATRIX, Architecture, Model, Tensor
+from cudadoctor.fit.forward import Peak
+from cudadoctor.fit.interval import total, widened
 from cudadoctor.fit.kv_cache import Cache, Run
-from cudadoctor.fit.need import BUFFERS, CONTEXT, KV_CACHE, WEIGHTS, Term
+from cudadoctor.fit.need import ACTIVATIONS, BUFFERS, CACHED, CONTEXT, KV_CACHE, WEIGHTS, Interval, Need, Term
 from cudadoctor.fit.quantisation import Scheme, head_of_its_own, scheme, tensor_bytes
 from cudadoctor.fit.sharding import Shares, share_of, shares
 from cudadoctor.fit.workload import Workload
@@ -19,6 +21,11 @@ MIB = 1 << 20
 # What llama.cpp, bitsandbytes and others store is laid out exactly; a shape that was guessed is not.
 _GUESSED = (0.9, 1.1)
 _LITTLE = 8 * MIB
+# How far a count of the numbers in a layer is off, and an estimate of them: shares of it.
+_COUNTED = (0.96, 1.04)
+_VAGUE = (0.6, 1.6)
+# What small results and the rounding of blocks come to that nobody counts: shares of the sum.
+_UNCOUNTED = (0.004, 0.008)
 
 
 class Setup(NamedTuple):
@@ -249,3 +256,65 @@ def buffer(name: str, amount: int, formula: str, numbers: str, source: str, low:
         *(BUFFERS, name, amount, formula, numbers, source),
         *(amount if low < 0 else low, amount if high < 0 else high),
     )
+
+
+# ------------------------------------------------------------------------------------------------ the sum
+
+
+def need(
+    run: Setup,
+    moments: Iterable[Moment],
+    beside: Iterable[Term],
+    everything: int,
+    host: Interval,
+    assumed: Iterable[str],
+    per_token: int,
+) -> Need:
+    """Of the moment that needs most. `beside`: what the allocator keeps and the process takes; `everything`: the
+    allocated bytes of all GPUs together."""
+    worst = max(moments, key=lambda moment: moment.bytes)
+    kept = tuple(beside)
+    allocated = total(worst.terms)
+    reserved = total((*worst.terms, *(term for term in kept if term.part == CACHED)))
+    device = total((*worst.terms, *kept))
+    allocated, reserved, device = (widened(one, *_UNCOUNTED) for one in (allocated, reserved, device))
+    share = everything / max(allocated.expected, 1)
+    return Need(
+        terms=(*worst.terms, *kept),
+        allocated=allocated,
+        reserved=reserved,
+        device=device,
+        all_gpus=Interval(round(allocated.low * share), everything, round(allocated.high * share)),
+        host=host,
+        gpus=run.gpus,
+        peak=worst.name,
+        assumed=tuple(assumed),
+        kv_bytes_per_token=per_token,
+    )
+
+
+def pass_term(found: Peak, tokens: int, width: int, source: str) -> Term:
+    amount = tokens * found.numbers * width
+    low, high = _VAGUE if found.vague else _COUNTED
+    return Term(
+        *(ACTIVATIONS, "one layer's intermediate results", amount, f"tokens x ({found.formula}) x bytes"),
+        *(f"{tokens:,} x ({found.numbers_text}) x {width}", source, round(amount * low), round(amount * high)),
+    )
+
+
+def uncertain(term: Term) -> Term:
+    low, high = _VAGUE
+    return term._replace(low=round(term.bytes * low), high=round(term.bytes * high))
+
+
+def assumed_of_model(run: Setup) -> tuple[str, ...]:
+    if run.shape.guessed:
+        return (f"{run.shape.name} is a typical model of that size, not a certain one.",)
+    return ()
+
+
+def layers_on_gpus(run: Setup) -> Optional[int]:
+    """None: all of them."""
+    if run.workload.offload != "layers":
+        return None
+    return run.workload.gpu_layers or 0

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from cudadoctor.fit.architecture import DECODER, ENCODER
 from cudadoctor.fit.forward import peak
-from cudadoctor.fit.inference import need, pass_term
-from cudadoctor.fit.inference_parts import Moment, Setup, cache_terms, process_terms, ranged, weights
+from cudadoctor.fit.inference_parts import Moment, Setup, cache_terms, need, pass_term, process_terms, ranged, weights
 from cudadoctor.fit.kv_cache import Held, cache
 from cudadoctor.fit.need import ACTIVATIONS, BUFFERS, CACHED, LOGITS, Interval, Need, Term
 from cudadoctor.matrix.memory import Range
 from cudadoctor.parse.errors import ParseError
-
-_GIB = 1 << 30
+from cudadoctor.parse.sizes import show_size
 
 
 def vllm(run: Setup) -> Need:
@@ -43,19 +41,18 @@ def vllm(run: Setup) -> Need:
                f"{here} x {round(graphs.expected):,}"),
         *process_terms(run, nccl=run.parts.tensor > 1),
     ]  # fmt: skip
-    one = cache(matrix, run.model, workload._replace(batch=1), 1, held._replace(step=1, stages=1))
     everything = worst.bytes * run.gpus
     if run.parts.stages > 1:
         everything += loaded.total - loaded.bytes * run.gpus
     taken = sum(term.bytes for term in (*worst.terms, *beside))
     said = [
         f"vLLM takes a share of the whole card for its cache (--gpu-memory-utilization): what it needs of it are about "
-        f"{taken / _GIB:.1f} GiB, the rest is room for more sequences.",
+        f"{show_size(taken)}, the rest is room for more sequences.",
     ]
     if not workload.prefill_chunk:
         said.append(f"Up to {_tokens(run).expected:,.0f} tokens pass at once (--max-num-batched-tokens).")
     host = Interval(0, min(loaded.total, 5_000_000_000), loaded.total)
-    per_token = sum(item.bytes for item in one.runs if not item.state)
+    per_token = cache(matrix, run.model, workload._replace(batch=1), 1, held._replace(step=1, stages=1)).per_token
     return need(run, moments, beside, everything, host, said, per_token)
 
 

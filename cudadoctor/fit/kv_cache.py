@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
 
 from cudadoctor.fit.architecture import LATENT, LINEAR, WINDOW, Architecture, Attention, Layers, Model
 from cudadoctor.fit.quantisation import scheme
@@ -30,12 +29,10 @@ class Run(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """`everything`: were no layer limited to its window. `width` in bytes, scales included."""
+    """`width`: bytes of one number, scales included."""
 
     runs: tuple[Run, ...]
     width: float
-    type: str
-    everything: int
 
     @property
     def total(self) -> int:
@@ -47,8 +44,9 @@ class Cache(NamedTuple):
         return max((run.of_one_layer for run in self.runs if not run.state), default=0)
 
     @property
-    def formula(self) -> str:
-        return "sum over the layers of sequences x tokens x numbers of a token x bytes of one"
+    def per_token(self) -> int:
+        """Bytes of a cache of one token, without the states, which do not grow."""
+        return sum(run.bytes for run in self.runs if not run.state)
 
 
 class Held(NamedTuple):
@@ -80,23 +78,13 @@ def cache(
     Raises ParseError for a type of cache that is not known."""
     width = bytes_of_a_number(matrix, model, workload)
     runs = []
-    everything = 0
     for layers in _runs(model.architecture):
         number = -(-layers.number // held.stages)
         for attention, seen, is_cross in ((layers.attention, tokens, False), (layers.cross, across, True)):
             if attention is None or (is_cross and not across):
                 continue
-            run = _run(attention, number, seen, workload.batch, width, held)
-            runs.append(run)
-            whole = _run(attention, number, seen, workload.batch, width, held._replace(windows=False))
-            everything += max(run.bytes, whole.bytes)
-    return Cache(tuple(runs), width, workload.kv, everything)
-
-
-def cache_bytes(matrix: Matrix, model: Model, workload: Workload, tokens: Optional[int] = None) -> int:
-    """Bytes that `workload.batch` sequences of so many tokens (of `workload.context`) keep, on one GPU that has all of
-    the model, without an engine's blocks."""
-    return cache(matrix, model, workload, workload.context if tokens is None else tokens).total
+            runs.append(_run(attention, number, seen, workload.batch, width, held))
+    return Cache(tuple(runs), width)
 
 
 def bytes_of_a_number(matrix: Matrix, model: Model, workload: Workload) -> float:

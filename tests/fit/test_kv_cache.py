@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.catalogue import find
-from cudadoctor.fit.kv_cache import Held, bytes_of_a_number, cache, cache_bytes
+from cudadoctor.fit.kv_cache import Held, bytes_of_a_number, cache
 from cudadoctor.fit.workload import Workload
 from cudadoctor.matrix import Matrix
 from cudadoctor.parse.errors import ParseError
@@ -35,7 +35,7 @@ A_TOKEN = [
 
 @pytest.mark.parametrize(("name", "wanted", "why"), A_TOKEN, ids=[row[0] for row in A_TOKEN])
 def test_a_token_takes(matrix: Matrix, name: str, wanted: int, why: str) -> None:
-    assert cache_bytes(matrix, find(matrix, name), Workload(), 1) == wanted, why
+    assert cache(matrix, find(matrix, name), Workload(), 1).total == wanted, why
 
 
 @pytest.mark.parametrize(
@@ -46,18 +46,18 @@ def test_a_number_takes(matrix: Matrix, kv: str, a_number: float) -> None:
     """The types of llama.cpp bring a scale for each 32 numbers; engines that keep 8 bits keep nothing beside them."""
     model = find(matrix, "llama-3.1-8b")
     assert bytes_of_a_number(matrix, model, Workload(kv=kv)) == a_number
-    assert cache_bytes(matrix, model, Workload(kv=kv), 4096) == int(4096 * 64 * KIB * a_number)
+    assert cache(matrix, model, Workload(kv=kv), 4096).total == int(4096 * 64 * KIB * a_number)
 
 
 def test_a_model_in_fp32_keeps_fp32(matrix: Matrix) -> None:
     model = find(matrix, "llama-3.1-8b")._replace(weights="fp32")
-    assert cache_bytes(matrix, model, Workload(), 1) == 256 * KIB
-    assert cache_bytes(matrix, model, Workload(engine="vllm"), 1) == 128 * KIB
+    assert cache(matrix, model, Workload(), 1).total == 256 * KIB
+    assert cache(matrix, model, Workload(engine="vllm"), 1).total == 128 * KIB
 
 
 def test_an_unknown_type_is_one_sentence(matrix: Matrix) -> None:
     with pytest.raises(ParseError, match="q9_9"):
-        cache_bytes(matrix, find(matrix, "llama-3.1-8b"), Workload(kv="q9_9"), 1)
+        cache(matrix, find(matrix, "llama-3.1-8b"), Workload(kv="q9_9"), 1)
 
 
 def test_a_window_is_all_that_its_layers_keep(matrix: Matrix) -> None:
@@ -103,7 +103,8 @@ def test_the_decoder_of_whisper_looks_at_the_encoder(matrix: Matrix) -> None:
 def test_encoders_keep_nothing(matrix: Matrix, name: str) -> None:
     model = find(matrix, name)
     layers = tuple(one._replace(side="encoder") for one in model.architecture.layers)
-    assert cache_bytes(matrix, model._replace(architecture=model.architecture._replace(layers=layers)), Workload()) == 0
+    model = model._replace(architecture=model.architecture._replace(layers=layers))
+    assert cache(matrix, model, Workload(), 512).total == 0
 
 
 @settings(max_examples=60, deadline=None)
@@ -130,4 +131,3 @@ def test_more_never_takes_less(
     assert total(batch + 1, tokens, held) >= here
     assert total(batch, tokens, held._replace(windows=False)) >= here
     assert total(batch, tokens, held._replace(tensor=gpus + 1)) <= here
-    assert cache(matrix, model, Workload(batch=batch), tokens, held).everything >= here
