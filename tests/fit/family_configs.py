@@ -167,6 +167,49 @@ case("llama4_text", GQA, LOCAL_EXPERTS, intermediate_size_mlp=200)
 case("llama4_text", GQA, LOCAL_EXPERTS, intermediate_size_mlp=200, interleave_moe_layer_step=2)
 case("internlm3", GQA)
 
+# -- Gemma 3n and 4
+
+BY_LAYER = {"vocab_size_per_layer_input": 900, "hidden_size_per_layer_input": 12}
+SEVEN = ["sliding_attention", "full_attention", *["sliding_attention"] * 3, "full_attention", "full_attention"]
+TWICE = {**GQA, "num_hidden_layers": 7, "layer_types": SEVEN, "global_head_dim": 28, "sliding_window": 16}
+case("gemma3n_text", GQA, BY_LAYER, num_hidden_layers=7, num_kv_shared_layers=2, laurel_rank=7, layer_types=SEVEN)
+case("gemma3n_text", GQA, BY_LAYER, num_hidden_layers=3, num_kv_shared_layers=0, intermediate_size=[160, 176, 192])
+case("gemma3n_text")
+case("gemma4_text", TWICE, BY_LAYER, num_kv_shared_layers=2, use_double_wide_mlp=True)
+case("gemma4_text", TWICE, EXPERTS, enable_moe_block=True, top_k_experts=2, hidden_size_per_layer_input=0)
+case("gemma4_text", TWICE, attention_k_eq_v=True, num_global_key_value_heads=1, hidden_size_per_layer_input=0)
+case("gemma4_text", GQA, num_hidden_layers=7)
+case("gemma4_text")
+case("gemma4_unified_text", TWICE, attention_k_eq_v=True, num_global_key_value_heads=1)
+GEMMA4_TOWERS = {
+    "vision_config": {
+        "hidden_size": 48,
+        "intermediate_size": 80,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "head_dim": 12,
+        "num_key_value_heads": 4,
+        "patch_size": 7,
+        "position_embedding_size": 30,
+    },
+    "audio_config": {
+        "hidden_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "output_proj_dims": 40,
+        "conv_kernel_size": 3,
+        "subsampling_conv_channels": [24, 10],
+    },
+}
+case("gemma4", GEMMA4_TOWERS, text_config={**TWICE, **BY_LAYER, "model_type": "gemma4_text"})
+case("gemma4", text_config={"model_type": "gemma4_text", "hidden_size": 96}, vision_config={}, audio_config=None)
+case("gemma4")
+case(
+    *("gemma4_unified", {"vision_config": {"mm_embed_dim": 40, "output_proj_dims": 40, "patch_size": 3}}),
+    text_config={**TWICE, "model_type": "gemma4_unified_text"},
+    audio_config={"audio_embed_dim": 24},
+)
+
 # -- latent attention
 
 case("deepseek_v2", MHA, ROUTED, LATENT, first_k_dense_replace=1)

@@ -31,6 +31,8 @@ from cudadoctor.fit.architecture import (
 )
 from cudadoctor.fit.catalogue import find
 from cudadoctor.fit.config import architecture_of_config, model_of_config
+from cudadoctor.fit.kv_cache import cache
+from cudadoctor.fit.workload import Workload
 from cudadoctor.matrix import Matrix
 from cudadoctor.parse.errors import ParseError
 
@@ -501,6 +503,24 @@ def test_a_config_without_its_sizes_is_no_config(config: dict[str, Any], says: s
     with pytest.raises(ParseError) as error:
         model_of_config(config, "x")
     assert str(error.value) == f"config: {says}: this is not all of a config.json"
+
+
+@pytest.mark.parametrize(
+    ("layers", "shared", "width", "published"), [(30, 10, 8192, 5_439_438_272), (35, 15, 16384, 7_849_978_192)]
+)
+def test_gemma_3n_has_what_its_files_hold(layers: int, shared: int, width: int, published: int) -> None:
+    text = {"hidden_size": 2048, "num_hidden_layers": layers, "num_kv_shared_layers": shared}
+    config = {"model_type": "gemma3n", "text_config": {**text, "intermediate_size": width}}
+    # The files have keys and values for the layers, too, that use those of earlier ones: they are not loaded.
+    unused = shared * (2 * 2 * 256 * 2048 + 256)
+    assert architecture_of_config(config, "x").parameters == published - unused
+
+
+def test_layers_that_use_the_keys_of_earlier_ones_keep_none(matrix: Matrix) -> None:
+    text = {"hidden_size": 2048, "num_hidden_layers": 35, "vocab_size": 262400}
+    model = model_of_config({"model_type": "gemma3n", "text_config": text, "dtype": "bfloat16"}, "x")
+    # Of twenty layers with a cache of their own four see everything, sixteen a window of 512; two heads of 256.
+    assert cache(matrix, model, Workload(context=8192), 8192).total == (4 * 8192 + 16 * 512) * 2 * 2 * 256 * 2
 
 
 def test_what_a_config_leaves_to_its_class_is_said() -> None:

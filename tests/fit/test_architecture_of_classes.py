@@ -23,6 +23,8 @@ CHILD = Path(__file__).with_name("real_classes.py")
 
 # Families whose modeling code is published with the models only: no class of transformers to ask.
 WITHOUT_CLASS = {"qwen", "chatglm", "baichuan", "internlm", "internlm2", "minicpm", "aquila", "xverse"}
+# Its class takes its tower from timm, which is not among the parts.
+WITHOUT_CLASS.add("gemma3n")
 # Called otherwise in transformers.
 ALSO_CALLED = {"yi": "llama", "Yi": "llama", "code_llama": "llama", "kimi_k2": "deepseek_v3"}
 # Asked in one of the models that contain them.

@@ -26,6 +26,9 @@ _FILES = {
     "latent": """
         deepseek_v2 deepseek_v3 kimi_k2 mistral4 minicpm3 glm4_moe_lite
     """,
+    "gemma": """
+        gemma3n_text gemma4_text gemma4_unified_text gemma3n gemma4 gemma4_unified
+    """,
     "multimodal": """
         llava llava_next gemma3 paligemma mistral3 idefics3 smolvlm qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe
         qwen3_5 qwen3_5_moe llama4
