@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Change, Combination
-from cudadoctor.fit.architecture import DECODER, ENCODER_DECODER, LINEAR, Model
+from cudadoctor.fit.architecture import DECODER, DIFFUSION, ENCODER_DECODER, LINEAR, Model
 from cudadoctor.fit.limits import has_context, most, with_batch, with_context
 from cudadoctor.fit.need import CACHED, CONTEXT, WEIGHTS
 from cudadoctor.fit.sums import Setting, Sums
@@ -36,6 +36,10 @@ _CHUNKS = {"transformers": (2048, 1024, 512, 256), "vllm": (4096, 2048, 1024, 51
 _TASKS = {DECODER: ', task_type="CAUSAL_LM"', ENCODER_DECODER: ', task_type="SEQ_2_SEQ_LM"'}
 # Frameworks that are written as transformers is.
 _LIKE_TRANSFORMERS = "transformers"
+# Whose words image and video models want.
+_DIFFUSERS = "diffusers"
+# What bitsandbytes makes while it loads; it keeps all of it on the GPU.
+_BY_BITSANDBYTES = ("int8", "nf4", "nf4-dq")
 
 
 # -- what each change does ---------------------------------------------------------------------------------------------
@@ -184,10 +188,17 @@ def _qlora(sums: Sums, setting: Setting) -> Sequence[Setting]:
     if _has_experts(setting.model):
         return ()  # bitsandbytes leaves them as they are
     frozen = _frozen(sums, setting) if workload.method == FULL else {}
+    if _checkpoints_unasked(workload):
+        frozen["checkpointing"] = "full"
     return [
         quantised._replace(workload=workload._replace(method=QLORA, **frozen))
         for quantised in _weights(setting, "nf4-dq")
     ]
+
+
+def _checkpoints_unasked(workload: Workload) -> bool:
+    """PEFT's prepare_model_for_kbit_training turns checkpointing on unless told not to."""
+    return workload.checkpointing == "none" and "ckpt" not in workload.stated and not workload.framework
 
 
 def _frozen(sums: Sums, setting: Setting) -> dict[str, Any]:
@@ -283,6 +294,8 @@ def _offload_layers(sums: Sums, setting: Setting) -> Sequence[Setting]:
     workload = setting.workload
     if workload.method != INFER or workload.offload != "none" or sums.fits(setting):
         return ()
+    if workload.engine == "transformers" and setting.model.weights in _BY_BITSANDBYTES:
+        return ()
     layers = setting.model.architecture.layer_count
     kept = most(lambda number: sums.fits(_with_layers(setting, number)), layers // 2, layers - 1)
     return [_with_layers(setting, kept or 0)]
@@ -331,6 +344,13 @@ def _quantised(scheme: str, only_16bit: bool = False) -> Variants:
 _PLAIN = ("bf16", "fp16", "fp32", "BF16", "F16", "F32")
 
 
+def _weights_16bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
+    """Half of what is kept in 32 bits. Inference loses nothing that shows."""
+    model = setting.model
+    wide = model.weights == "fp32" and (model.stored is None or model.stored.scheme in _PLAIN)
+    return _weights(setting, "fp16") if wide and setting.workload.method == INFER else ()
+
+
 def _weights_4bit(sums: Sums, setting: Setting) -> Sequence[Setting]:
     if setting.workload.engine == "vllm":
         return _quantised("awq", only_16bit=True)(sums, setting)
@@ -368,6 +388,7 @@ CHANGES: dict[str, Variants] = {
     "fewer-sequences": _fewer_sequences,
     "checkpointing": _checkpointing,
     "offload-activations": _offload_activations,
+    "weights-16bit": _weights_16bit,
     "weights-q8": _quantised("q8_0"),
     "kv-8bit": _kv_8bit,
     "weights-fp8": _quantised("fp8", only_16bit=True),
@@ -396,7 +417,7 @@ CHANGES: dict[str, Variants] = {
 # Of a group one is enough: the mildest first. What fits with a strong one is tried with the milder ones, too.
 _GROUPS = (
     ("weights-q8", "weights-q6", "weights-q5", "weights-q4", "weights-q3", "weights-q2"),
-    ("weights-fp8", "weights-int8", "weights-4bit"),
+    ("weights-16bit", "weights-fp8", "weights-int8", "weights-4bit"),
     ("kv-8bit", "kv-4bit"),
     ("optimizer-8bit", "optimizer-paged", "offload-optimizer", "offload-all"),
     ("sdpa", "flash-attention"),
@@ -409,10 +430,11 @@ _RELUCTANT = ("shorter-context", "shorter-sequences")
 # -- which of them apply -----------------------------------------------------------------------------------------------
 
 
-def framework_of(sums: Sums, workload: Workload) -> str:
+def framework_of(sums: Sums, setting: Setting) -> str:
     """In whose words changes are written: the engine's, the training framework's, else those of transformers."""
+    workload = setting.workload
     if not workload.trains:
-        return workload.engine
+        return _DIFFUSERS if setting.model.architecture.kind == DIFFUSION else workload.engine
     name = workload.framework.lower()
     known = sums.matrix.frameworks_of_changes()
     return next((framework for framework in known if name.startswith(framework)), _LIKE_TRANSFORMERS)
@@ -433,7 +455,7 @@ def variants_of(sums: Sums, setting: Setting, change: str) -> Sequence[Setting]:
 
 
 def _variants_of(sums: Sums, setting: Setting, change: str) -> Sequence[Setting]:
-    framework = framework_of(sums, setting.workload)
+    framework = framework_of(sums, setting)
     if sums.matrix.change_lines(change, framework) is None or not _serves(sums, setting, change):
         return ()
     if not _serves(sums, setting, f"{change}-{framework}"):
@@ -495,7 +517,7 @@ def _change(sums: Sums, before: Setting, found: _Alone) -> Change:
     """The change as it is shown."""
     row = sums.matrix.changes()[found.change]
     kind = before.workload.sharding.kind
-    written = sums.matrix.change_lines(found.change, framework_of(sums, before.workload), kind)
+    written = sums.matrix.change_lines(found.change, framework_of(sums, before), kind)
     assert written is not None  # variants_of() asked
     numbers = _numbers(sums, before, found.setting)
     return Change(
@@ -533,6 +555,7 @@ def _numbers(sums: Sums, before: Setting, after: Setting) -> dict[str, Any]:
         "moved": -(-max(0, moved) // _GIB),
         "storage": ", bnb_4bit_quant_storage=torch.bfloat16" if workload.sharding.kind in _SHARDED else "",
         "task": _TASKS.get(after.model.architecture.kind, ""),
+        "unchecked": ", use_gradient_checkpointing=False" if workload.checkpointing == "none" else "",
         "method": "full" if workload.method == FULL else "lora",
         "compute": "torch.bfloat16" if _serves(sums, after, "bf16") else "torch.float16",
     }

@@ -1,0 +1,74 @@
+"""What is proposed to people with certain GPUs and models, and what would be wrong there."""
+
+from __future__ import annotations
+
+import plain_sums
+import pytest
+
+from cudadoctor.fit.catalogue import find
+from cudadoctor.fit.changes import cure, each_alone
+from cudadoctor.fit.sums import Setting, Sums
+from cudadoctor.fit.target import Target
+from cudadoctor.fit.targets import target_of_name
+from cudadoctor.fit.workload import FULL, LORA, QLORA, Workload
+from cudadoctor.matrix import Matrix
+
+pytestmark = pytest.mark.once
+
+
+def offered(matrix: Matrix, target: Target, model: str, workload: Workload) -> dict[str, tuple[str, ...]]:
+    found = each_alone(Sums(matrix, target), Setting(find(matrix, model), workload))
+    return {change.id: change.lines for change in found}
+
+
+@pytest.mark.parametrize(
+    ("card", "model", "workload", "change", "is_offered"),
+    [
+        # Liger's kernels are Triton's, which begins with Volta.
+        ("P100", "qwen2.5-7b", Workload(method=QLORA), "fused-loss", False),
+        ("T4", "qwen2.5-7b", Workload(method=LORA), "fused-loss", True),
+        # bitsandbytes' NF4 runs on Pascal, LLM.int8 does not, and vLLM's AWQ begins with Turing.
+        ("GTX 1060 6GB", "mistral-7b-v0.3", Workload(), "weights-4bit", True),
+        ("GTX 1060 6GB", "mistral-7b-v0.3", Workload(), "weights-int8", False),
+        ("V100", "mistral-7b-v0.3", Workload(engine="vllm"), "weights-4bit", False),
+        ("T4", "mistral-7b-v0.3", Workload(engine="vllm"), "weights-4bit", True),
+        # FlashAttention 2 knows no sinks, and no biases of ALiBi.
+        ("H100", "gpt-oss-20b", Workload(), "flash-attention", False),
+        ("H100", "gpt-oss-20b", Workload(method=LORA), "flash-attention", False),
+        ("H100", "bloom-7b1", Workload(method=FULL), "flash-attention", False),
+        ("H100", "gpt2-xl", Workload(method=FULL, attention="eager"), "flash-attention", True),
+        ("T4", "gpt2-xl", Workload(method=FULL, attention="eager"), "flash-attention", False),
+        # Half the bytes for nothing.
+        ("T4", "bert-large-uncased", Workload(), "weights-16bit", True),
+        ("T4", "whisper-large-v3", Workload(), "weights-16bit", False),
+        ("T4", "bert-large-uncased", Workload(method=FULL), "weights-16bit", False),
+    ],
+)
+def test_what_works_there(
+    matrix: Matrix, card: str, model: str, workload: Workload, change: str, is_offered: bool
+) -> None:
+    assert (change in offered(matrix, target_of_name(matrix, card), model, workload)) is is_offered
+
+
+def test_half_the_bytes_for_nothing_come_first(matrix: Matrix) -> None:
+    found = cure(Sums(matrix, plain_sums.target(4)), Setting(find(matrix, "whisper-medium"), Workload(context=448)))
+    assert found is not None
+    assert [change.lines for change in found.changes] == [("from_pretrained(..., dtype=torch.float16)",)]
+
+
+def test_what_bitsandbytes_has_quantised_stays_on_the_gpu(matrix: Matrix) -> None:
+    model = find(matrix, "llama-3.1-70b")
+    found = cure(Sums(matrix, target_of_name(matrix, "RTX 4090")), Setting(model, Workload()))
+    ids = {change.id for change in found.changes} if found is not None else set()
+    assert not {"weights-4bit", "offload-layers"} <= ids
+    quantised = Setting(model._replace(weights="nf4"), Workload())
+    assert "offload-layers" not in {
+        one.id for one in each_alone(Sums(matrix, target_of_name(matrix, "RTX 4090")), quantised)
+    }
+
+
+def test_image_models_get_the_words_of_diffusers(matrix: Matrix) -> None:
+    found = offered(matrix, target_of_name(matrix, "GTX 1060 6GB"), "flux.1-dev", Workload(batch=2))
+    assert found["fewer-sequences"] == ("pipe(..., num_images_per_prompt=1)",)
+    assert "diffusers.BitsAndBytesConfig" in found["weights-4bit"][0]
+    assert "flash-attention" not in found
