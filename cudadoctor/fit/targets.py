@@ -32,7 +32,11 @@ _TIMES_BEHIND = pattern(r"(.*[^a-z\s]\s*|.*\s|.*[a-z])[x*\u00d7]\s*(\d{1,4})\Z",
 _TIMES_BEFORE = pattern(r"(\d{1,4})\s*[x*\u00d7]\s*(.+)\Z", re.IGNORECASE)
 # A MIG device's own name of its size: 1g.10gb, 3g.40gb; also without the card that it is a part of.
 _MIG_SIZE = pattern(r"(\d)g\.(\d{1,3})gb", re.IGNORECASE)
+_MIG_BEHIND = pattern(r"(?P<card>.*\S)[\s-]+(?P<part>\dg\.\d{1,3}gb(?:\+\S+)?)\Z", re.IGNORECASE)
+_MIG_WORD = pattern(r"\bmig\b", re.IGNORECASE)
 _MIG_ALONE = pattern(r"(?:mig[\s-]*)?(\dg\.\d{1,3}gb)(?:\+\w+)?\Z", re.IGNORECASE)
+# So many products share no name but that of their whole line: RTX, Jetson, Quadro.
+_MOST_NAMESAKES = 12
 # A vGPU's: the number of GB before the letter of its license.
 _VGPU_SIZE = pattern(r"(\d{1,3})[A-Z]\Z")
 
@@ -79,6 +83,9 @@ def _times(matrix: Matrix, text: str) -> tuple[str, int]:
         return text, 1
     if not 0 < number <= MOST_CARDS:
         raise ParseError(f"{number} GPUs are no machine: {text!a}")
+    again = _TIMES_BEHIND.match(name)
+    if again and not _is_all_name(matrix, name, again.group(1), again.group(2)):
+        raise ParseError(f"how many GPUs is said twice: {text!a}")
     return name.strip(), number
 
 
@@ -96,17 +103,26 @@ def _named_card(matrix: Matrix, name: str) -> tuple[Card, list[str]]:
         usable = matrix.less_held(size)
         card = Card(f"MIG {name[alone.start(1) :].lower()}" if alone else name, int(size * _GIB), usable.bytes)
         return card._replace(source=usable.source), [_SPEED_OF_A_PART.format(name=name)]
-    match = matrix.gpu(name)
+    behind = _MIG_BEHIND.match(name)
+    match = matrix.gpu(f"{_MIG_WORD.sub('', behind['card']).rstrip(' -')} MIG {behind['part']}" if behind else name)
     if match.kind == "capability":
         raise ParseError(f"{name!a} is a kind of GPU, and says nothing about memory: name a card, or give --vram")
     if not match.rows:
         near = matrix.gpu_names_like(name)
         advice = f"the nearest are {', '.join(near)}" if near else "give its memory instead (--vram 24)"
         raise ParseError(f"no GPU called {name!a} is known: {advice}")
-    product = _meant(matrix, match.rows)
-    notes = []
-    others = sorted({row.memory_gib for row in match.rows if row.memory_gib != product.memory_gib})
+    if _MIG_WORD.search(name) and match.mig is None:
+        raise ParseError(f"{name!a} does not say which part of the GPU: write it so, A100 1g.5gb")
     part = _part(match.mig, match.vgpu)
+    rows = [row for row in match.rows if part is None or part <= row.memory_gib]
+    if not rows:
+        raise ParseError(f"{name!a} is larger than the GPU that it is a part of")
+    if len(rows) > _MOST_NAMESAKES:
+        some = ", ".join(row.name for row in rows[-3:])
+        raise ParseError(f"{len(rows)} GPUs are called {name!a}: name one, such as {some}")
+    product = _meant(matrix, rows)
+    notes = []
+    others = sorted({row.memory_gib for row in rows if row.memory_gib != product.memory_gib})
     if others and part is None:
         sizes = ", ".join(f"{gib:g}" for gib in others)
         notes.append(f"{name} is taken for the {product.name} ({product.memory_gib:g} GB; others have {sizes} GB)")

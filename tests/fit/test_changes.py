@@ -16,7 +16,7 @@ from cudadoctor.fit.changes import CHANGES, cost, cure, each_alone, variants_of
 from cudadoctor.fit.estimate import estimate
 from cudadoctor.fit.sums import Setting, Sums
 from cudadoctor.fit.target import Machine, Target
-from cudadoctor.fit.targets import target_of_name
+from cudadoctor.fit.targets import target_of_name, target_of_size
 from cudadoctor.fit.workload import FULL, INFER, LORA, QLORA, Lora, Sharding, Workload
 from cudadoctor.matrix import Matrix
 
@@ -53,7 +53,7 @@ def test_each_demand_is_asked_for(matrix: Matrix) -> None:
 
 def test_lines_speak_of_numbers_that_there_are(matrix: Matrix) -> None:
     known = {"batch", "steps", "context", "all", "rank", "gpus", "chunk", "layers", "gib", "host", "moved", "method"}
-    known |= {"compute", "storage", "task"}
+    known |= {"compute", "storage", "task", "unchecked"}
     for row in matrix.raw("changes")["line"]:
         for line in row["lines"]:
             named = set(re.findall(r"(?<!\{)\{(\w+)\}(?!\})", line))
@@ -380,8 +380,8 @@ def test_a_combination_fits_needs_each_of_its_changes_and_adds_up(
     for left_out in found.changes:
         rest = [change.id for change in found.changes if change is not left_out]
         after = setting
-        for change in rest:
-            variants = variants_of(known, after, change)
+        for name in rest:
+            variants = variants_of(known, after, name)
             if variants:
                 after = next((one for one in variants if known.fits(one)), variants[-1])
         kept = (after.workload.batch, after.workload.context, after.workload.gpu_layers or 0)
@@ -462,3 +462,13 @@ def test_each_suggestion_lowers_the_need_by_what_it_says(matrix: Matrix, drawn: 
     assert known.verdict(setting) in (TIGHT, DOES_NOT_FIT)
     assert found.available is not None
     assert (found.need.high if found.verdict == FITS else found.need.expected) <= found.available
+
+
+def test_preparing_for_4_bits_turns_checkpointing_on_as_a_question_for_it_does(matrix: Matrix) -> None:
+    """What is promised is what `--train qlora` answers; who wants no checkpointing is told how to have it so."""
+    known = sums(matrix, target_of_size(12))
+    for stated, kept in ((frozenset[str](), "full"), (frozenset(("ckpt",)), "none")):
+        setting = Setting(plain_sums.model(), Workload(method=LORA, context=512, stated=stated))
+        assert [found.workload.checkpointing for found in variants_of(known, setting, "qlora")] == [kept]
+        (change,) = (change for change in each_alone(known, setting) if change.id == "qlora")
+        assert ("use_gradient_checkpointing=False" in change.lines[1]) is (kept == "none")

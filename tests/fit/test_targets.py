@@ -83,6 +83,15 @@ def test_several_cards_may_differ(matrix: Matrix) -> None:
         (" , ", "no GPU is named"),
         ("H100," * 200 + "H100x1000", "more than 1024 GPUs"),
         ("A" * 5000, "no GPU is called"),
+        ("H100x8x8", "how many GPUs is said twice"),
+        # A part of which only the card would be known; and one that the card is too small for.
+        ("H100 MIG", "does not say which part"),
+        ("H100 MIG 9z.9gb", "does not say which part"),
+        ("A100 40GB 7g.80gb", "larger than the GPU"),
+        ("T4-99Q", "larger than the GPU"),
+        # The name of a whole line of products.
+        ("RTX", "GPUs are called 'RTX': name one"),
+        ("Jetson", "GPUs are called 'Jetson': name one"),
     ],
 )
 def test_what_is_no_card_is_said_in_a_sentence(matrix: Matrix, text: str, says: str) -> None:
@@ -137,6 +146,8 @@ def test_an_unmistakable_name_needs_no_note(matrix: Matrix) -> None:
         ("RTX 4080", 15.5),
         ("P40", 21.9),
         ("H100 MIG 1g.10gb", 9.5),
+        ("A100 1g.5gb", 4.6),
+        ("A100-SXM4-80GB-1g.10gb+me", 9.5),
         ("NVIDIA A100 80GB PCIe MIG 3g.40gb", 39.3),
         ("1g.10gb", 9.5),
         ("MIG 3g.40gb", 39.3),
