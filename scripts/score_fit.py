@@ -116,7 +116,7 @@ def answer_of(question: Question, need: Need) -> Interval:
 def read(path: Path) -> list[dict[str, Any]]:
     data = json.loads(path.read_text("utf-8"))
     rows = data if isinstance(data, list) else data["vectors"]
-    return [row for row in rows if not row.get("exclude")]
+    return [row for row in rows if not row.get("exclude") and row.get("scored", True)]
 
 
 def score(matrix: Matrix, rows: Iterable[dict[str, Any]]) -> tuple[list[Score], list[str]]:

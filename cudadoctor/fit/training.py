@@ -138,7 +138,8 @@ def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
     compute = 4 if precision == "fp32" else 2
     kbit = workload.method == QLORA
     bnb = kbit and any(word in model.weights for word in ("nf4", "fp4", "bnb", "int8"))
-    upcast = bnb and framework.upcasts_kbit and "gptq" not in model.weights
+    # What is sharded flat has to be of one type: TRL and axolotl do not upcast then.
+    upcast = bnb and framework.upcasts_kbit and "gptq" not in model.weights and kind not in ("fsdp", "zero3")
     if full:
         width = 4 if wide else 2
         residual = width if kind != "fsdp" else compute
@@ -872,6 +873,14 @@ def _cached(case: _Case, standing: list[Term], moments: dict[str, list[Term]], b
         _scaled("blocks larger than what is in them", lasting, matrix.reserve_share("standing")),
         _scaled("blocks between their uses", most(ACTIVATIONS, LOGITS, BUFFERS), matrix.reserve_share("static")),
     ]
+    beside = _blocks_of_a_layer(moments)
+    if beside:
+        rest.append(
+            _term(
+                *(CACHED, "blocks of one layer, too small for logits", beside, "the smaller of the two"),
+                *(f"{beside:,}", "torch.cuda: caching allocator cannot join blocks of other segments", (0.0, 1.3)),
+            )
+        )
     if workload.variable_length and not case.framework.empties_cache:
         rest.append(_scaled("blocks of batches of other lengths", most(LOGITS), matrix.reserve_share("variable")))
     elif blocks:
@@ -906,6 +915,18 @@ def _cached(case: _Case, standing: list[Term], moments: dict[str, list[Term]], b
             )
         )
     return [term for term in rest if term.bytes]
+
+
+def _blocks_of_a_layer(moments: dict[str, list[Term]]) -> int:
+    """What a layer gave back in pieces does not hold the logits, which are one piece each, and comes to lie beside
+    them: where both together are more than the most that lives at once, the allocator keeps so much more."""
+    loss, last = moments["loss"], moments["backward pass, last layer"]
+    if not any(term.part == LOGITS for term in loss):
+        return 0
+    both = sum(term.bytes for term in loss)
+    both += sum(term.bytes for term in last if term.part == ACTIVATIONS)
+    both -= sum(term.bytes for term in loss if term.part == ACTIVATIONS)
+    return max(0, both - max(sum(term.bytes for term in found) for found in moments.values()))
 
 
 def _host(case: _Case, adapters: int) -> Interval:

@@ -104,8 +104,6 @@ MISSED_APART = {
     ("inference", "p90"),
     ("inference", "held"),
     ("inference", "wrong_fits"),
-    ("training, reserved or nvidia-smi", "median"),
-    ("training, reserved or nvidia-smi", "p90"),
     ("training", "held"),
 }
 

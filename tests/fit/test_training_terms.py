@@ -10,7 +10,7 @@ from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.catalogue import find
 from cudadoctor.fit.config import model_of_config
 from cudadoctor.fit.estimate import estimate
-from cudadoctor.fit.need import ACTIVATIONS, ADAPTERS, BUFFERS, GRADIENTS, LOGITS, OPTIMIZER, WEIGHTS, Need
+from cudadoctor.fit.need import ACTIVATIONS, ADAPTERS, BUFFERS, CACHED, GRADIENTS, LOGITS, OPTIMIZER, WEIGHTS, Need
 from cudadoctor.fit.workload import FULL, LORA, QLORA, Lora, Sharding, Workload
 from cudadoctor.matrix import Matrix
 from cudadoctor.model.fact import ParseError
@@ -251,3 +251,26 @@ def test_what_layers_of_real_classes_save(matrix: Matrix) -> None:
         run = model.architecture.layers[0]
         parts = act.layer_parts(model.architecture, run, _style(case), _tokens(case, run)[1])
         assert sum(part.bytes for part in parts) == pytest.approx(saved, rel=0.01), (family, attention)
+
+
+def test_what_a_layer_gives_back_lies_beside_the_logits(matrix: Matrix, llama: Model) -> None:
+    """One tensor of logits is larger than all pieces that a layer leaves: the allocator gets new memory for it."""
+    said = {"method": LORA, "checkpointing": "full", "context": 4096}
+    need = of(matrix, llama, **said)
+    assert need.peak == "loss"
+    beside = amounts(need, CACHED)["blocks of one layer, too small for logits"]
+    layer = of(matrix, llama, **{**said, "loss": "fused"})
+    assert layer.peak == "backward pass, last layer"
+    one = amounts(layer, ACTIVATIONS)
+    assert beside == one["one layer, computed again"] + one["gradients inside of a layer"]
+    # Where no tensor is that large, the small remainder of the logits is what comes on top.
+    assert amounts(layer, CACHED)["blocks of one layer, too small for logits"] == round(0.3 * 4096 * V)
+
+
+@pytest.mark.parametrize("kind", ["fsdp", "zero3"])
+def test_what_is_sharded_flat_is_not_turned_into_fp32(matrix: Matrix, llama: Model, kind: str) -> None:
+    quantised = llama._replace(weights="nf4")
+    alone = of(matrix, quantised, method=QLORA, context=512)
+    shared = of(matrix, quantised, method=QLORA, context=512, sharding=Sharding(kind, 2))
+    assert "embeddings, norms and head in fp32" in amounts(alone, WEIGHTS)
+    assert "embeddings, norms and head in fp32" not in amounts(shared, WEIGHTS)
