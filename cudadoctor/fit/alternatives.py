@@ -142,7 +142,7 @@ def _with(setting: Setting, model: Model) -> Setting:
 
 def _more_gpus(sums: Sums, setting: Setting, card: Card) -> Optional[Alternative]:
     """How many GPUs of this kind it takes."""
-    if card.free is None:
+    if card.free is None or card.shared:  # nobody puts a second chip beside the first
         return None
     for sharding in _shardings(setting, _NUMBERS):
         if sharding.degree <= len(sums.target.cards):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Optional
 
 from cudadoctor.fit.alternatives import alternatives
-from cudadoctor.fit.answer import FITS, UNKNOWN, Answer, Combination, Speed
+from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, UNKNOWN, Answer, Combination, Speed
 from cudadoctor.fit.architecture import DECODER, Model
-from cudadoctor.fit.changes import cure, each_alone
+from cudadoctor.fit.changes import cure, each_alone, variants_of
 from cudadoctor.fit.estimate import estimate as estimate_need
-from cudadoctor.fit.limits import MOST_SEQUENCES, largest_batch, longest_context
+from cudadoctor.fit.limits import MOST_SEQUENCES, largest_batch, longest_context, with_context
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.sums import Estimate, Setting, Sums
 from cudadoctor.fit.sums import decide as decide
@@ -86,17 +86,23 @@ def _other_engine(sums: Sums, setting: Setting, verdict: str, way: Optional[Comb
         return ()
     quantised = setting.model._replace(weights=_FILE, stored=None)
     other = Setting(quantised, workload._replace(engine="llama.cpp", attention="flash"))
+    how = f"--engine llama.cpp --quant {_FILE}"
     need = sums.need(other)
-    if need is None or not sums.fits(other):
+    if need is not None and sums.fits(other):
+        taken = show_size(need.device.expected)
+        return (f"llama.cpp runs a {_FILE.upper()} file of it here, and takes about {taken}: {how}",)
+    partly = next((one for one in variants_of(sums, other, "offload-layers") if sums.fits(one)), None)
+    layers = setting.model.architecture.layer_count
+    if partly is None or _FEW_LAYERS * (partly.workload.gpu_layers or 0) < layers:
         return ()
-    return (
-        f"llama.cpp runs a {_FILE.upper()} file of it here, and takes about {show_size(need.device.expected)}: "
-        f"--engine llama.cpp --quant {_FILE}",
-    )
+    kept = f"{partly.workload.gpu_layers} of its {layers} layers on the GPU"
+    return (f"llama.cpp runs a {_FILE.upper()} file of it with {kept} and the rest on the processor: {how}",)
 
 
 # The file that most people take.
 _FILE = "q4_k_m"
+# Of so many layers less than one on the GPU is the processor's work.
+_FEW_LAYERS = 8
 
 
 # -- what does not decide, and hurts ---------------------------------------------------------------------------------
@@ -116,6 +122,7 @@ def warnings(sums: Sums, setting: Setting) -> tuple[str, ...]:
         _lockable(sums, setting, need),
         *_compute(sums, setting),
         _engine_share(sums, setting, need),
+        _engine_length(sums, setting),
     ]
     return tuple(sentence for sentence in found if sentence)
 
@@ -196,6 +203,12 @@ def _compute(sums: Sums, setting: Setting) -> list[str]:
         found.append(
             f"the GPU (compute capability {capability}) has no bfloat16 in its tensor cores: it works, and is slow"
         )
+    plain = not workload.trains and workload.engine == "transformers" and setting.model.weights == "bf16"
+    if plain and not sums.matrix.serves("bf16", capability, "", family):
+        found.append(
+            f"the GPU (compute capability {capability}) has no bfloat16 of its own: load the model with "
+            "dtype=torch.float16, which takes as much and is faster"
+        )
     flash = workload.attention == "flash" and (workload.trains or workload.engine == "transformers")
     if flash and not sums.matrix.serves("flash-attention", capability, "", family):
         found.append(f"FlashAttention 2 does not run on this GPU (compute capability {capability}): use sdpa")
@@ -219,4 +232,17 @@ def _engine_share(sums: Sums, setting: Setting, need: Need) -> str:
     return (
         f"{setting.workload.engine} takes {engine.share:g} of the GPU unless told otherwise: "
         f"start it with {engine.flag} {share:g}"
+    )
+
+
+def _engine_length(sums: Sums, setting: Setting) -> str:
+    """vLLM makes room for a sequence as long as the model can be, and does not start where there is none."""
+    workload, longest = setting.workload, setting.model.architecture.max_context
+    if workload.trains or workload.engine != "vllm" or not longest or workload.context >= longest:
+        return ""
+    if sums.verdict(setting) == DOES_NOT_FIT or sums.verdict(with_context(setting, longest)) != DOES_NOT_FIT:
+        return ""
+    return (
+        f"vLLM does not start where a sequence of the model's {longest:,} tokens finds no room: "
+        f"start it with --max-model-len {workload.context}"
     )

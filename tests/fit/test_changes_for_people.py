@@ -1,4 +1,4 @@
-"""What is proposed to people with certain GPUs and models, and what would be wrong there."""
+"""What people with certain GPUs and models are told, and what would be wrong there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from cudadoctor.fit.catalogue import find
 from cudadoctor.fit.changes import cure, each_alone
 from cudadoctor.fit.sums import Setting, Sums
 from cudadoctor.fit.target import Target
-from cudadoctor.fit.targets import target_of_name
-from cudadoctor.fit.workload import FULL, LORA, QLORA, Workload
+from cudadoctor.fit.targets import target_of_name, target_of_size
+from cudadoctor.fit.verdict import answer
+from cudadoctor.fit.workload import FULL, LORA, QLORA, Sharding, Workload
 from cudadoctor.matrix import Matrix
 
 pytestmark = pytest.mark.once
@@ -72,3 +73,35 @@ def test_image_models_get_the_words_of_diffusers(matrix: Matrix) -> None:
     assert found["fewer-sequences"] == ("pipe(..., num_images_per_prompt=1)",)
     assert "diffusers.BitsAndBytesConfig" in found["weights-4bit"][0]
     assert "flash-attention" not in found
+
+
+@pytest.mark.parametrize(
+    ("card", "model", "workload", "says"),
+    [
+        # It takes the model's whole length unless told, and does not start where that finds no room.
+        ("A100 80GBx2", "llama-3.1-70b", Workload(engine="vllm", sharding=Sharding("tp", 2)), "--max-model-len 4096"),
+        ("H100", "llama-3.1-8b", Workload(engine="vllm"), ""),
+        ("RTX 4090", "llama-2-7b", Workload(engine="vllm"), ""),
+        ("V100", "qwen2.5-1.5b", Workload(), "dtype=torch.float16"),
+        ("A100", "qwen2.5-1.5b", Workload(), ""),
+        ("V100", "llama-2-7b", Workload(), ""),  # published in fp16
+        ("V100", "qwen2.5-1.5b", Workload(engine="vllm"), ""),  # takes fp16 by itself
+    ],
+)
+def test_what_has_to_be_said_to_the_engine(
+    matrix: Matrix, card: str, model: str, workload: Workload, says: str
+) -> None:
+    warned = answer(matrix, find(matrix, model), workload, target_of_name(matrix, card)).warnings
+    assert any(says in sentence for sentence in warned) if says else warned == ()
+
+
+def test_llama_cpp_computes_layers_for_which_there_is_no_room(matrix: Matrix) -> None:
+    asked = (matrix, find(matrix, "llama-3.1-70b"), Workload())
+    notes = " ".join(answer(*asked, target_of_name(matrix, "RTX 4090")).notes)
+    assert "of its 80 layers on the GPU and the rest on the processor: --engine llama.cpp --quant q4_k_m" in notes
+    assert "llama.cpp" not in " ".join(answer(*asked, target_of_size(2)).notes)
+
+
+def test_nobody_adds_a_second_chip_to_a_board(matrix: Matrix) -> None:
+    found = answer(matrix, find(matrix, "llama-3.1-8b"), Workload(), target_of_name(matrix, "Jetson Orin Nano 8GB"))
+    assert all("Orin" not in other.name for other in found.alternatives)
