@@ -83,6 +83,8 @@ def commands(torch_python: str | None) -> tuple[dict[str, tuple[list[str], dict[
         "bare click": ([sys.executable, "-c", BARE_CLICK], plain),
         "version": ([*doctor, "--version"], plain),
         "check, no GPU": ([*doctor, "check"], plain),
+        "fit, it fits": ([*doctor, "fit", "llama-3.1-8b", "--vram", "24"], plain),
+        "fit, changes are looked for": ([*doctor, "fit", "llama-3.1-8b", "--train", "full", "--vram", "24"], plain),
     }
     missing = []
     torch = torch_python or str(CACHE / "torch" / "bin" / "python")
