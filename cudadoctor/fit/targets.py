@@ -37,6 +37,12 @@ _MIG_WORD = pattern(r"\bmig\b", re.IGNORECASE)
 _MIG_ALONE = pattern(r"(?:mig[\s-]*)?(\dg\.\d{1,3}gb)(?:\+\w+)?\Z", re.IGNORECASE)
 # So many products share no name but that of their whole line: RTX, Jetson, Quadro.
 _MOST_NAMESAKES = 12
+# GPUs of Apple, AMD, Intel and Google, as people call them.
+_OF_OTHERS = pattern(
+    r"\b(?:apple|m[1-9](?:\s*(?:pro|max|ultra))?|amd|radeon|rx\s*\d{3,4}\s*\w*|instinct|mi\d{2,3}[a-z]?|gfx\d+|strix|"
+    r"ryzen|intel|arc|gaudi\s*\d?|tpu)\b",
+    re.IGNORECASE,
+)
 # A vGPU's: the number of GB before the letter of its license.
 _VGPU_SIZE = pattern(r"(\d{1,3})[A-Z]\Z")
 
@@ -107,6 +113,10 @@ def _named_card(matrix: Matrix, name: str) -> tuple[Card, list[str]]:
     match = matrix.gpu(f"{_MIG_WORD.sub('', behind['card']).rstrip(' -')} MIG {behind['part']}" if behind else name)
     if match.kind == "capability":
         raise ParseError(f"{name!a} is a kind of GPU, and says nothing about memory: name a card, or give --vram")
+    if not match.rows and _OF_OTHERS.search(name):
+        raise ParseError(
+            f"{name!a} is no NVIDIA GPU: give the memory that it may use (--vram 24); what is counted is what CUDA takes"
+        )
     if not match.rows:
         near = matrix.gpu_names_like(name)
         advice = f"the nearest are {', '.join(near)}" if near else "give its memory instead (--vram 24)"

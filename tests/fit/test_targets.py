@@ -337,3 +337,9 @@ def test_a_card_that_tells_nothing_is_not_full() -> None:
     assert available(silent, 1) == 20 * GIB
     assert available(silent, 2) is None
     assert available(Target(NONE), 1) is None
+
+
+@pytest.mark.parametrize("name", ["M3 Max", "Apple M1", "RX 7900 XTX", "MI300X", "Arc A770", "Radeon VII", "gfx1100"])
+def test_a_gpu_of_another_maker_is_called_one(matrix: Matrix, name: str) -> None:
+    with pytest.raises(ParseError, match="no NVIDIA GPU: give the memory that it may use"):
+        target_of_name(matrix, name)
