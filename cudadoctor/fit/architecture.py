@@ -53,6 +53,8 @@ class Attention(NamedTuple):
     rope_dim: int = 0
     """Latent attention: width of the rotary part of the keys, cached once for all heads."""
     q_rank: int = 0
+    index_dim: int = 0
+    """Latent attention that chooses the tokens it looks at: width of the keys it chooses by, cached beside."""
     state: int = 0
     """Linear attention and state-space layers: elements kept for a sequence, however long it is."""
     qk_norm: bool = False

@@ -84,6 +84,8 @@ def cache(
             if attention is None or (is_cross and not across):
                 continue
             runs.append(_run(attention, number, seen, workload.batch, width, held))
+            if attention.kind != LINEAR and attention.state:  # a recurrence in the same layer
+                runs.append(_run(attention._replace(kind=LINEAR), number, seen, workload.batch, width, held))
     return Cache(tuple(runs), width)
 
 
@@ -104,9 +106,9 @@ def bytes_of_a_number(matrix: Matrix, model: Model, workload: Workload) -> float
 def numbers_of_a_token(attention: Attention, held: Held = PLAIN) -> int:
     """That one layer keeps of one token on one GPU. Heads that cannot be divided are kept more than once."""
     if attention.kind == LATENT and held.latent:
-        return attention.kv_rank + attention.rope_dim
+        return attention.kv_rank + attention.rope_dim + attention.index_dim
     heads = -(-attention.kv_heads // held.tensor)
-    return heads * (attention.head_dim + (attention.value_dim or attention.head_dim))
+    return heads * (attention.head_dim + (attention.value_dim or attention.head_dim)) + attention.index_dim
 
 
 def _runs(architecture: Architecture) -> Iterator[Layers]:

@@ -166,6 +166,14 @@ case("bitnet", PLAIN_GQA)
 case("llama4_text", GQA, LOCAL_EXPERTS, intermediate_size_mlp=200)
 case("llama4_text", GQA, LOCAL_EXPERTS, intermediate_size_mlp=200, interleave_moe_layer_step=2)
 case("internlm3", GQA)
+case("hunyuan_v1_moe", GQA, num_experts=5, moe_topk=2)
+case("cwm", GQA)
+case("exaone_moe", PLAIN_GQA, EXPERTS, num_shared_experts=2, first_k_dense_replace=2)
+case("afmoe", GQA, EXPERTS, num_shared_experts=2, num_dense_layers=2)
+case("flex_olmo", PLAIN_GQA, without(EXPERTS, "moe_intermediate_size"))
+case("mellum", GQA, EXPERTS)
+case("hy_v3", GQA, EXPERTS, num_shared_experts=2)
+case("jais2", GQA)
 
 # -- Gemma 3n and 4
 
@@ -216,6 +224,11 @@ case("deepseek_v2", MHA, ROUTED, LATENT, first_k_dense_replace=1)
 case("deepseek_v2", MHA, ROUTED, {**LATENT, "q_lora_rank": None}, first_k_dense_replace=0)
 case("deepseek_v3", MHA, ROUTED, LATENT, first_k_dense_replace=1)
 case("deepseek_v3", MHA, ROUTED, LATENT, first_k_dense_replace=2, attention_bias=True)
+INDEX = {"index_n_heads": 3, "index_head_dim": 14}
+case("deepseek_v32", MHA, ROUTED, LATENT, INDEX, first_k_dense_replace=1)
+case("glm_moe_dsa", MHA, ROUTED, LATENT, INDEX, first_k_dense_replace=1)
+case("glm_moe_dsa", MHA, ROUTED, LATENT, INDEX, num_hidden_layers=7, index_topk_freq=2)
+case("youtu", MHA, LATENT)
 case("minicpm3", MHA, LATENT)
 case("mistral4", MHA, ROUTED, LATENT, first_k_dense_replace=0)
 case("glm4_moe_lite", MHA, ROUTED, LATENT, first_k_dense_replace=1)
@@ -260,6 +273,29 @@ case(
     num_dense_layers=1,
     layer_types=CONVOLUTIONS,
 )
+
+KIMI = {
+    **MHA,
+    **EXPERTS,
+    **without(LATENT, "q_lora_rank"),
+    "num_hidden_layers": 5,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+KDA = {"head_dim": 14, "num_heads": 4, "short_conv_kernel_size": 3}
+case("kimi_linear", KIMI, linear_attn_config={**KDA, "full_attn_layers": [2], "kda_layers": [1, 3, 4, 5]})
+case("kimi_linear", KIMI, linear_attn_config=KDA, n_shared_experts=2, first_k_dense_replace=2)
+case("minimax", GQA, LOCAL_EXPERTS)
+case("minimax", GQA, LOCAL_EXPERTS, layer_types=["linear_attention", "linear_attention", "full_attention"])
+ZAMBA = {**MHA, "mamba_d_state": 8, "n_mamba_heads": 16, "mamba_ngroups": 2, "adapter_rank": 5, "num_hidden_layers": 6}
+MIXED_IN = ["mamba", "hybrid", "mamba", "hybrid", "hybrid", "mamba"]
+case("zamba2", ZAMBA, layers_block_type=MIXED_IN)
+case("zamba2", ZAMBA, layers_block_type=MIXED_IN, num_mem_blocks=2, use_shared_attention_adapter=True)
+case("zamba2", hidden_size=96, num_hidden_layers=54, vocab_size=1000)
+case("recurrent_gemma", MHA, num_key_value_heads=1, num_hidden_layers=4)
+case("recurrent_gemma", MHA, lru_width=120, conv1d_width=3, attention_bias=True)
+case("rwkv", SMALL)
+case("rwkv", SMALL, attention_hidden_size=104, intermediate_size=200)
 
 # -- encoders of text
 

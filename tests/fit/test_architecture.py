@@ -550,3 +550,20 @@ def test_no_file_of_families_is_imported_for_one_that_is_not_known() -> None:
     program += "print([name for name in sys.modules if name.startswith('cudadoctor.fit.families.')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_layer_may_keep_a_state_beside_keys_and_values(matrix: Matrix) -> None:
+    config = {**LLAMA, "model_type": "falcon_h1", "mamba_d_ssm": 1024, "mamba_d_state": 256, "mamba_n_heads": 128}
+    model = model_of_config({**config, "dtype": "bfloat16"}, "x")
+    attention = model.architecture.layers[0].attention
+    assert attention is not None and attention.kind == FULL
+    # 32 layers: the state of the recurrence in fp32 once, keys and values of 8 heads in 16 bits for each token.
+    assert attention.state == 1024 * 256 + (1024 + 2 * 256) * 4
+    assert cache(matrix, model, Workload(), 100).total == 32 * (attention.state * 4 + 100 * 2 * 8 * 128 * 2)
+
+
+def test_attention_that_chooses_its_tokens_keeps_what_it_chooses_by(matrix: Matrix) -> None:
+    config = dict(next(case for case in CASES if case.name == "deepseek_v32").config)
+    model = model_of_config({**config, "dtype": "bfloat16"}, "x")
+    assert kinds(model.architecture) == "lLL"
+    assert cache(matrix, model, Workload(), 100).total == 3 * 100 * (16 + 8 + 14) * 2

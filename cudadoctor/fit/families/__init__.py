@@ -20,11 +20,12 @@ _FILES = {
         vaultgemma phi phi3 phimoe glm glm4 glm4_moe chatglm gpt_oss olmo olmo2 olmo3 olmoe cohere cohere2 granite
         granitemoe granitemoeshared exaone exaone4 stablelm starcoder2 gpt_bigcode falcon gpt2 gpt_neo gpt_neox gptj
         codegen opt bloom mpt dbrx nemotron persimmon biogpt xglm smollm3 helium arcee seed_oss ernie4_5
-        ernie4_5_moe minimax_m2 hunyuan_v1_dense dots1 apertus solar_open bitnet llama4_text baichuan internlm
-        internlm2 internlm3 minicpm yi Yi aquila xverse code_llama
+        ernie4_5_moe minimax_m2 hunyuan_v1_dense hunyuan_v1_moe cwm exaone_moe afmoe flex_olmo mellum hy_v3 jais2
+        dots1 apertus solar_open bitnet llama4_text baichuan internlm internlm2 internlm3 minicpm yi Yi aquila
+        xverse code_llama
     """,
     "latent": """
-        deepseek_v2 deepseek_v3 kimi_k2 mistral4 minicpm3 glm4_moe_lite
+        deepseek_v2 deepseek_v3 deepseek_v32 glm_moe_dsa youtu kimi_k2 mistral4 minicpm3 glm4_moe_lite
     """,
     "gemma": """
         gemma3n_text gemma4_text gemma4_unified_text gemma3n gemma4 gemma4_unified
@@ -50,6 +51,9 @@ _FILES = {
     "hybrids": """
         mamba falcon_mamba mamba2 qwen3_next qwen3_5_text qwen3_5_moe_text jamba bamba granitemoehybrid falcon_h1
         nemotron_h lfm2 lfm2_moe
+    """,
+    "recurrent": """
+        kimi_linear minimax zamba2 recurrent_gemma rwkv
     """,
 }
 _FILE_OF = {family: file for file, families in _FILES.items() for family in families.split()}

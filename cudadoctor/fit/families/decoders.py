@@ -343,6 +343,28 @@ def _ernie_moe(config: Config, defaults: Config) -> Config:
     return {**config, "moe_layers": chosen, "n_shared_experts": c.whole_or("moe_num_shared_experts", 0, least=0)}
 
 
+def _hunyuan_moe(config: Config, defaults: Config) -> Config:
+    # The configs name the choice and the width layer by layer; its class has one width, and all layers are alike.
+    used = config.get("moe_topk", config.get("num_experts_per_tok"))
+    if isinstance(used, (list, tuple)) and used:
+        used = used[0]
+    plain = {key: value for key, value in config.items() if key not in ("moe_topk", "moe_intermediate_size")}
+    return {**plain, "num_experts_per_tok": 1 if used is None else used, "n_shared_experts": 1}
+
+
+def _cwm(config: Config, defaults: Config) -> Config:
+    kinds = ["sliding" if number % 4 else "full" for number in range(Reader(config, defaults).layers)]
+    return config if config.get("layer_types") is not None else {**config, "layer_types": kinds}
+
+
+def _shared_experts(config: Config, defaults: Config) -> Config:
+    """Under the name that the others have for them."""
+    c = Reader(config, defaults)
+    made = {**config, "n_shared_experts": c.whole_or("num_shared_experts", 1, MOST_EXPERTS, least=0)}
+    dense = c.whole_or_none("num_dense_layers", least=0)
+    return made if dense is None else {**made, "first_k_dense_replace": dense}
+
+
 def _granite_shared(config: Config, defaults: Config) -> Config:
     return {
         **config,
@@ -359,6 +381,11 @@ def _sinks(c: Reader, attention: Attention, part: FeedForward) -> list[Tensor]:
 
 def _ernie_bias(c: Reader, attention: Attention, part: FeedForward) -> list[Tensor]:
     return [Tensor("router_correction", BIAS, (1, part.experts))] if part.experts else []
+
+
+def _gated_attention(c: Reader, attention: Attention, part: FeedForward) -> list[Tensor]:
+    made = matrix("attention_gate", attention.query_width, c.hidden)
+    return made + ([Tensor("router_correction", BIAS, (part.experts,))] if part.experts else [])
 
 
 def _xielu(c: Reader, attention: Attention, part: FeedForward) -> list[Tensor]:
@@ -380,6 +407,7 @@ _UNTIED = {"tie_word_embeddings": False}
 _TIED = {"tie_word_embeddings": True}
 _QWEN_WINDOW = {"use_sliding_window": False, "max_window_layers": 28}
 _BIAS = ("attention_bias", "attention_bias")
+_FOURTH = {"sliding_window": 4096, "sliding_window_pattern": 4}
 _ALL_BIAS: dict[str, Any] = {"qkv_bias": True, "out_bias": True, "mlp_bias": True}
 _LAYER_NORM: dict[str, Any] = {"rms": False, "norm_bias": True}
 
@@ -581,6 +609,42 @@ FAMILIES: dict[str, Traits] = {
     ),
     "minimax_m2": Traits({**_UNTIED, "head_dim": 128}, qk_norm="full"),
     "hunyuan_v1_dense": Traits(_UNTIED, *_BIAS, qk_norm="head"),
+    "hunyuan_v1_moe": Traits({**_UNTIED, "num_local_experts": 1}, *_BIAS, qk_norm="head", prepare=_hunyuan_moe),
+    "cwm": Traits({**_UNTIED, "head_dim": 128, "sliding_window": 8192}, mlp_bias="mlp_bias", prepare=_cwm),
+    "exaone_moe": Traits(
+        {**_UNTIED, **_FOURTH, "num_local_experts": 64, "num_experts_per_tok": 8, "first_k_dense_replace": 1},
+        qk_norm="head",
+        prepare=_shared_experts,
+    ),
+    "afmoe": Traits(
+        {
+            **_UNTIED,
+            **_FOURTH,
+            "sliding_window": 1024,
+            "head_dim": 128,
+            "num_local_experts": 64,
+            "num_experts_per_tok": 6,
+            "num_shared_experts": 2,
+            "num_dense_layers": 1,
+        },
+        norms=4,
+        qk_norm="head",
+        prepare=_shared_experts,
+        extra=_gated_attention,
+    ),
+    "flex_olmo": Traits({**_UNTIED, "num_local_experts": 7, "num_experts_per_tok": 5}, *_BIAS, qk_norm="full"),
+    "mellum": Traits(
+        {**_UNTIED, "head_dim": 128, "num_local_experts": 64, "num_experts_per_tok": 8}, *_BIAS, qk_norm="head"
+    ),
+    "hy_v3": Traits(
+        {**_UNTIED, "head_dim": 128, "num_local_experts": 192, "num_experts_per_tok": 8, "first_k_dense_replace": 1},
+        *_BIAS,
+        qk_norm="head",
+        prepare=_shared_experts,
+    ),
+    "jais2": Traits(
+        {**_UNTIED, "attention_bias": True, "mlp_bias": True}, *_BIAS, "mlp_bias", gated=False, **_LAYER_NORM
+    ),
     "dots1": Traits({**_UNTIED, "sliding_window": 4096, "max_window_layers": 62}, *_BIAS, qk_norm="head"),
     "apertus": Traits(_UNTIED, *_BIAS, gated=False, qk_norm="head", extra=_xielu),
     "solar_open": Traits(

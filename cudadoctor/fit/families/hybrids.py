@@ -177,12 +177,12 @@ def mamba_state(heads: int, width: int, groups: int, state: int, kernel: int) ->
     return Attention(LINEAR, heads, heads, width, state=inner * state + (inner + 2 * groups * state) * kernel)
 
 
-def _plain_attention(c: Reader, hidden: int) -> Attention:
+def plain_attention(c: Reader, hidden: int) -> Attention:
     heads, kv_heads, head_dim = c.heads(hidden)
     return Attention(FULL, heads, kv_heads, head_dim)
 
 
-def _kinds(c: Reader, key: str) -> Optional[list[str]]:
+def kinds_of(c: Reader, key: str) -> Optional[list[str]]:
     """What each layer is, where the config names them one by one."""
     kinds = c.texts(key)
     if kinds is not None and len(kinds) < c.layers:
@@ -213,7 +213,7 @@ def _only_mamba(family: str, c: Reader) -> list[Block]:
 def _delta(family: str, c: Reader) -> list[Block]:
     """Qwen's mixture of gated delta nets and gated attention."""
     hidden, count = c.hidden, c.layers
-    full = _plain_attention(c, hidden)._replace(qk_norm=True)
+    full = plain_attention(c, hidden)._replace(qk_norm=True)
     keys, values = c.whole("linear_num_key_heads"), c.whole("linear_num_value_heads")
     key_dim, value_dim = c.whole("linear_key_head_dim"), c.whole("linear_value_head_dim")
     key, value, kernel = keys * key_dim, values * value_dim, c.whole("linear_conv_kernel_dim", 64)
@@ -239,7 +239,7 @@ def _delta(family: str, c: Reader) -> list[Block]:
         True: Block(full, part, (*attending, *rest)),
         False: Block(linear, part, (*projections, *rest)),
     }
-    kinds = _kinds(c, "layer_types")
+    kinds = kinds_of(c, "layer_types")
     if kinds is None:
         every = c.whole("full_attention_interval")
         return [made[(number + 1) % every == 0] for number in range(count)]
@@ -248,7 +248,7 @@ def _delta(family: str, c: Reader) -> list[Block]:
 
 def _jamba(c: Reader) -> list[Block]:
     hidden, count = c.hidden, c.layers
-    full = _plain_attention(c, hidden)
+    full = plain_attention(c, hidden)
     inner, state, kernel = c.whole("mamba_expand", 64) * hidden, c.whole("mamba_d_state"), c.whole("mamba_d_conv", 64)
     rank = c.value("mamba_dt_rank")
     rank = -(-hidden // 16) if rank in (None, "auto") else c.whole("mamba_dt_rank")
@@ -275,7 +275,7 @@ def _jamba(c: Reader) -> list[Block]:
 def _mamba_and_attention(family: str, c: Reader) -> list[Block]:
     """Bamba, Granite 4 and Falcon-H1: Mamba's second version beside attention."""
     hidden, count = c.hidden, c.layers
-    full = _plain_attention(c, hidden)
+    full = plain_attention(c, hidden)
     heads, groups = c.whole("mamba_n_heads"), c.whole("mamba_n_groups")
     state, kernel = c.whole("mamba_d_state"), c.whole("mamba_d_conv", 64)
     if family == "falcon_h1":
@@ -308,7 +308,7 @@ def _mamba_and_attention(family: str, c: Reader) -> list[Block]:
     if family == "falcon_h1":  # both in each layer
         both = full._replace(state=mamba.state)
         return [Block(both, part, (*attending, *mixing, *rest, *norms))] * count
-    kinds = _kinds(c, "layer_types") or _kinds(c, "layers_block_type")
+    kinds = kinds_of(c, "layer_types") or kinds_of(c, "layers_block_type")
     chosen = set(c.wholes("attn_layer_indices") or ())
     made = {True: Block(full, part, (*attending, *rest, *norms)), False: Block(mamba, part, (*mixing, *rest, *norms))}
     if kinds is None:
@@ -319,7 +319,7 @@ def _mamba_and_attention(family: str, c: Reader) -> list[Block]:
 def _nemotron(c: Reader) -> list[Block]:
     """A layer is one of: Mamba (M), attention (*), a feed-forward part (-), experts (E)."""
     hidden = c.hidden
-    full = _plain_attention(c, hidden)
+    full = plain_attention(c, hidden)
     heads, width, groups = c.whole("mamba_num_heads"), c.whole("mamba_head_dim"), c.whole("n_groups")
     state, kernel = c.whole("ssm_state_size"), c.whole("conv_kernel", 64)
     bias, mlp_bias = c.flag("attention_bias"), c.flag("mlp_bias")
@@ -359,7 +359,7 @@ def _nemotron(c: Reader) -> list[Block]:
 def _lfm(family: str, c: Reader) -> list[Block]:
     """Liquid's short convolutions beside attention."""
     hidden, count = c.hidden, c.layers
-    full = _plain_attention(c, hidden)._replace(qk_norm=True)
+    full = plain_attention(c, hidden)._replace(qk_norm=True)
     kernel, bias = c.whole("conv_L_cache", 64), c.flag("conv_bias")
     mixing = _convolution(hidden, kernel, bias) + matrix("conv_in", 3 * hidden, hidden, bias)
     mixing += matrix("conv_out", hidden, hidden, bias)
@@ -373,7 +373,7 @@ def _lfm(family: str, c: Reader) -> list[Block]:
     dense = FeedForward(width, True)
     sparse_from = c.whole("num_dense_layers", least=0) if family == "lfm2_moe" else count
     mixed = read_experts(c) if family == "lfm2_moe" else dense
-    kinds, listed = _kinds(c, "layer_types"), c.wholes("full_attn_idxs")
+    kinds, listed = kinds_of(c, "layer_types"), c.wholes("full_attn_idxs")
     if kinds is None:
         chosen = set(range(count) if listed is None else listed)
         kinds = ["full_attention" if number in chosen else "conv" for number in range(count)]
