@@ -60,3 +60,25 @@ def test_of_which_type_the_weights_are(name: str, question: dict[str, Any], weig
 def test_how_it_is_trained(model: str, question: dict[str, Any], settings: dict[str, Any]) -> None:
     found = workload(model, **({} if "gpu" in question else {"vram": 80}), **question)
     assert {name: getattr(found, name) for name in settings} == settings
+
+
+@pytest.mark.parametrize(
+    ("tag", "model"),
+    [
+        ("deepseek-r1:1.5b", "deepseek-r1-distill-qwen-1.5b"),
+        ("deepseek-r1:7b", "qwen2.5-7b"),
+        ("deepseek-r1:8b", "qwen3-8b"),
+        ("deepseek-r1:14b", "qwen2.5-14b"),
+        ("deepseek-r1:32b", "qwen2.5-32b"),
+        ("deepseek-r1:70b", "llama-3.3-70b"),
+        ("deepseek-r1:671b", "deepseek-v3"),
+        ("deepseek-coder-v2:16b", "deepseek-v2-lite"),
+        ("qwen3:30b", "qwen3-30b-a3b"),
+        ("qwen3-coder:30b", "qwen3-coder-30b-a3b"),
+        ("devstral:24b", "mistral-small-24b"),
+        ("dolphin3:8b", "llama-3.1-8b"),
+        ("gemma3:12b-it-q4_K_M", "gemma-3-12b"),
+    ],
+)
+def test_what_ollama_calls_models(tag: str, model: str) -> None:
+    assert cudadoctor.will_it_fit(tag, vram=24).answer.model.architecture.name == model
