@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.architecture import DECODER, Model
 from cudadoctor.fit.inference_parts import Setup, assumed_of_model, setup, weights
 from cudadoctor.fit.interval import total, widened
 from cudadoctor.fit.need import Interval, Need
@@ -12,6 +12,8 @@ from cudadoctor.parse.errors import ParseError
 
 # Files of one name and scheme differ: a type more or less for single tensors, and what they say about themselves.
 _PUBLISHED = (0.002, 0.006)
+# What blocks and libraries add to them on a GPU, as a share.
+_ROUNDED = 0.04
 
 
 def inference(matrix: Matrix, model: Model, workload: Workload) -> Need:
@@ -40,9 +42,15 @@ def inference(matrix: Matrix, model: Model, workload: Workload) -> Need:
 def _only_weights(run: Setup) -> Need:
     """As a file, or once loaded: nothing runs yet."""
     found = weights(run._replace(engine="", framework=""))
-    amount = total(found.terms)
+    terms = found.terms
+    if run.engine == "vllm" and run.shape.kind == DECODER:
+        from cudadoctor.fit.inference_vllm import rotary
+
+        terms = (*terms, *rotary(run))
+    amount = total(terms)
     if run.model.stored is None:
         amount = widened(amount, *_PUBLISHED)
     nothing = Interval(0, 0, 0)
+    reserved = widened(amount, 0.0, _ROUNDED)
     everything = amount if run.gpus == 1 else widened(Interval(*(found.total,) * 3), *_PUBLISHED)
-    return Need(found.terms, amount, amount, amount, everything, nothing, run.gpus, "loading", assumed_of_model(run))
+    return Need(terms, amount, reserved, reserved, everything, nothing, run.gpus, "loading", assumed_of_model(run))

@@ -101,8 +101,10 @@ def _compute(run: Setup, tokens: int, context: int, head: bool) -> list[Term]:
     if head and shape.vocabulary:
         numbers = shape.vocabulary + shape.hidden
         text = f"{tokens} x ({shape.vocabulary:,} + {shape.hidden:,}) x 4"
+        # Ollama's own runner asks for the last token's logits of each sequence only, the older one for all.
+        low = 0.0 if "ollama" in run.workload.framework.lower() else 0.98
         found.append(_term(LOGITS, "logits of a batch", tokens * numbers * _FLOAT,
-                           "tokens x (vocabulary + hidden) x 4", text, copies.source, 0.98, 1.1))  # fmt: skip
+                           "tokens x (vocabulary + hidden) x 4", text, copies.source, low, 1.1))  # fmt: skip
     widest = max((one.attention for one in shape.layers if one.attention), key=lambda one: one.heads, default=None)
     mask = tokens * context
     windows = any(one.attention is not None and one.attention.kind == WINDOW for one in shape.layers)

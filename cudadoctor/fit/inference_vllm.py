@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.fit.architecture import DECODER, ENCODER
+from cudadoctor.fit.architecture import DECODER, ENCODER, LINEAR, POSITION
 from cudadoctor.fit.forward import peak
 from cudadoctor.fit.inference_parts import Moment, Setup, cache_terms, need, pass_term, process_terms, ranged, weights
 from cudadoctor.fit.kv_cache import Held, cache
@@ -19,7 +19,7 @@ def vllm(run: Setup) -> Need:
     if shape.kind not in (DECODER, ENCODER):
         raise ParseError(f"how vLLM runs a model of the kind {shape.kind!a} is not counted: ask with transformers")
     loaded = weights(run)
-    kept = [*loaded.terms]
+    kept = [*loaded.terms, *rotary(run)]
     block = int(run.number("block").expected)
     held = Held(step=block, windows=False, tensor=run.parts.tensor, stages=run.parts.stages)
     found = cache(matrix, run.model, workload, workload.context, held)
@@ -54,6 +54,20 @@ def vllm(run: Setup) -> Need:
     host = Interval(0, min(loaded.total, 5_000_000_000), loaded.total)
     per_token = cache(matrix, run.model, workload._replace(batch=1), 1, held._replace(step=1, stages=1)).per_token
     return need(run, moments, beside, everything, host, said, per_token)
+
+
+def rotary(run: Setup) -> list[Term]:
+    """vLLM keeps the cosines and sines of every position that the model knows, among what it calls its weights."""
+    shape = run.shape
+    widths = {one.attention.rope_dim or one.attention.head_dim for one in shape.layers
+              if one.attention is not None and one.attention.kind != LINEAR}  # fmt: skip
+    if not shape.max_context or not widths or any(one.role == POSITION for one in shape.tensors):
+        return []
+    width = max(widths)
+    size = shape.max_context * width * run.width
+    numbers = f"{shape.max_context:,} x {width} x {run.width}"
+    source = "vLLM: RotaryEmbedding, cos_sin_cache"
+    return [Term(BUFFERS, "rotary positions", size, "positions x head x bytes", numbers, source, size // 2, 2 * size)]
 
 
 def _tokens(run: Setup) -> Range:

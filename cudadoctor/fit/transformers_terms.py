@@ -112,7 +112,20 @@ def prefill(run: Setup, tokens: int, length: int, seen: int, later: bool = False
     grouped = run.has("grouped_experts") is not False and not run.litgpt
     found = peak(run.matrix, run.shape, side, run.parts.tensor, int(copies.expected), grouped)
     terms = [pass_term(found, tokens, run.width, copies.source)]
+    if run.model.weights in _BITSANDBYTES and tokens > 1:
+        terms.append(_unpacked(run))
     return terms + _scores(run, tokens, length, seen, side)
+
+
+def _unpacked(run: Setup) -> Term:
+    """bitsandbytes' kernel for one token reads 4-bit matrices as they are; for more tokens they are unpacked, and cast
+    to the type of computing: fp32 where nobody set bnb_4bit_compute_dtype. Of 8-bit ones only columns are."""
+    largest = largest_matrix(run)
+    if run.scheme.bits > 7:
+        return buffer("columns of a matrix, unpacked", 0, "0 to 2 x parameters of the largest matrix", "0",
+                      "bitsandbytes: MatMul8bitLt", 0, 2 * largest)  # fmt: skip
+    return buffer("one matrix, unpacked", 2 * largest, "2 x parameters of the largest matrix", f"2 x {largest:,}",
+                  "bitsandbytes: matmul_4bit, dequantize_4bit(...).to(A.dtype)", 2 * largest, 7 * largest)  # fmt: skip
 
 
 def _scores(run: Setup, tokens: int, length: int, seen: int, side: str) -> list[Term]:

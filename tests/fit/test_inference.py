@@ -109,7 +109,8 @@ def test_the_numbers_of_an_8b_model(matrix: Matrix) -> None:
 
 def test_weights_alone(matrix: Matrix) -> None:
     found = needs(matrix, "llama-3.1-8b", method=WEIGHTS)
-    assert found.allocated == found.device
+    assert found.allocated.expected == found.device.expected
+    assert found.allocated.high < found.device.high  # blocks are not full
     assert found.allocated.expected == 2 * 8_030_261_248
     assert 0.99 * found.allocated.expected < found.allocated.low < found.allocated.expected < found.allocated.high
 

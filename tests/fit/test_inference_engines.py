@@ -9,6 +9,7 @@ import pytest
 from cudadoctor.fit.catalogue import find
 from cudadoctor.fit.inference import inference
 from cudadoctor.fit.need import ACTIVATIONS, KV_CACHE, LOGITS, WEIGHTS, Need
+from cudadoctor.fit.workload import WEIGHTS as WEIGHTS_ALONE
 from cudadoctor.fit.workload import Sharding, Workload
 from cudadoctor.matrix import Matrix
 
@@ -146,3 +147,33 @@ def test_what_it_takes_is_another_thing(matrix: Matrix) -> None:
 def test_a_small_chunk_samples_few_sequences(matrix: Matrix) -> None:
     small, usual = (needs(matrix, "llama-3.1-8b", engine="vllm", prefill_chunk=one) for one in (16, 0))
     assert part(small, LOGITS, ACTIVATIONS) < part(usual, LOGITS, ACTIVATIONS) / 8
+
+
+# "Model loading took", in GiB: the cosines and sines of all positions are in it.
+TOOK = [
+    ("llama-3.1-8b", "bf16", 1, 14.9889),
+    ("llama-3-8b", "bf16", 2, 7.48),
+    ("qwen2.5-1.5b", "bf16", 1, 2.8875),
+]
+
+
+@pytest.mark.parametrize(("name", "weights", "gpus", "gib"), TOOK, ids=[row[0] for row in TOOK])
+def test_what_vllm_calls_the_weights(matrix: Matrix, name: str, weights: str, gpus: int, gib: float) -> None:
+    kind = Sharding("tp", gpus) if gpus > 1 else Sharding()
+    found = needs(matrix, name, weights, method=WEIGHTS_ALONE, engine="vllm", sharding=kind)
+    assert found.allocated.expected / GIB == pytest.approx(gib, rel=0.0015)
+
+
+def test_ollama_may_ask_for_fewer_logits(matrix: Matrix) -> None:
+    old = needs(matrix, "qwen2.5-7b", "Q4_K_M", engine="llama.cpp", attention="flash")
+    new = needs(matrix, "qwen2.5-7b", "Q4_K_M", engine="llama.cpp", attention="flash", framework="ollama")
+    assert new.allocated.expected == old.allocated.expected
+    assert new.allocated.low < old.allocated.low - 200 * MIB
+
+
+def test_matrices_of_bitsandbytes_are_unpacked_for_a_prompt(matrix: Matrix) -> None:
+    """151 million numbers, in 16 bits; and in fp32 as well, where nobody says in which type to compute."""
+    found = needs(matrix, "starcoder-15b", "nf4", context=100, prompt=40)
+    assert found.peak == "prefill"
+    unpacked = next(term for term in found.terms if term.name == "one matrix, unpacked")
+    assert (unpacked.bytes, unpacked.high) == (2 * 4 * 6144 * 6144, 7 * 4 * 6144 * 6144)

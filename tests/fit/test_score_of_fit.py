@@ -101,9 +101,6 @@ def test_a_missed_goal_is_said_and_is_an_exit_status(
 
 # Goals that the figures kept apart show to be missed. Nothing is tuned to these rows: a better count mends them.
 MISSED_APART = {
-    ("inference", "p90"),
-    ("inference", "held"),
-    ("inference", "wrong_fits"),
     ("training", "held"),
 }
 
