@@ -367,6 +367,8 @@ for family, stem in (("vit", "ViT"), ("deit", "DeiT"), ("dinov2", "Dinov2")):
     case(family, VIT, class_name=stem + "Model")
     name = stem + "ForImageClassification"
     case(family, VIT, THREE, architectures=[name], class_name=name)
+case("dinov2", VIT, use_swiglu_ffn=True, class_name="Dinov2Model")
+case("dinov2_with_registers", VIT, num_register_tokens=3, class_name="Dinov2WithRegistersModel")
 case("clip", text_config=TEXT, vision_config=VIT, projection_dim=40)
 case("clip")
 case("siglip", text_config=TEXT, vision_config=VIT)
@@ -449,6 +451,58 @@ case(
         "projector_output_dim": 56,
         "pixel_shuffle_ratio": 0.5,
     },
+)
+
+MLLAMA = {"attention_heads": 4, "num_global_layers": 1, "vision_output_dim": 144, "max_num_tiles": 3}
+case(
+    "mllama",
+    text_config={**without(PLAIN_GQA, "num_hidden_layers"), "num_hidden_layers": 5, "cross_attention_layers": [1, 3]},
+    vision_config={
+        **without(VIT, "num_attention_heads"),
+        **MLLAMA,
+        "intermediate_layers_indices": [0, 1],
+        "supported_aspect_ratios": [[1, 1], [1, 2], [2, 1]],
+    },
+)
+case("mllama")
+INTERN_TOWER = {**without(VIT, "image_size", "patch_size"), "image_size": [28, 28], "patch_size": [7, 7]}
+QWEN = {**PLAIN_GQA, "model_type": "qwen2"}
+case("internvl", text_config=QWEN, vision_config=INTERN_TOWER)
+case(
+    *("internvl", {"text_config": QWEN, "tie_word_embeddings": False}),
+    vision_config={**INTERN_TOWER, "norm_type": "rms_norm", "use_qk_norm": True, "use_mean_pooling": False},
+)
+case("internvl")
+case("llava_onevision", text_config=QWEN, vision_config={**SIGLIP_TOWER, "vision_use_head": False})
+GLM_TOWER = {"depth": 2, "hidden_size": 48, "num_heads": 4, "image_size": 28, "patch_size": 7, "out_hidden_size": 96}
+GLM_TOWER.update(intermediate_size=200)
+case("glm4v", text_config={**PLAIN_GQA, "model_type": "glm4v_text"}, vision_config=GLM_TOWER)
+case("glm4v")
+case("glm4v_moe", text_config={**GQA, **ROUTED, "model_type": "glm4v_moe_text"}, vision_config=GLM_TOWER)
+MOON_TOWER = {**without(VIT, "image_size"), "pos_emb_height": 5, "pos_emb_width": 6}
+case(
+    *("kimi_k25", {"text_config": {**MHA, **ROUTED, **LATENT, "model_type": "deepseek_v3"}}),
+    vision_config=MOON_TOWER,
+    projection_hidden_size=48,
+    tie_word_embeddings=False,
+)
+case("aya_vision", text_config={**PLAIN_GQA, "model_type": "cohere2"}, vision_config=SIGLIP_TOWER)
+case(
+    *("cohere2_vision", {"text_config": {**PLAIN_GQA, "model_type": "cohere2"}}),
+    vision_config=SIGLIP_TOWER,
+    alignment_intermediate_size=80,
+)
+case(
+    *("lfm2_vl", {"text_config": {**PLAIN_GQA, "layer_types": CONVOLUTIONS, "model_type": "lfm2"}}),
+    vision_config={**without(VIT, "image_size"), "num_patches": 9},
+    projector_hidden_size=40,
+)
+EAR = {"d_model": 48, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 80}
+EAR.update(num_mel_bins=20, max_source_positions=50)
+case("qwen2_audio", text_config=QWEN, audio_config=EAR)
+case(
+    *("voxtral", {"text_config": LLAMA}),
+    audio_config={**TEXT, "num_mel_bins": 20, "max_source_positions": 50, "head_dim": 12},
 )
 
 # -- denoisers

@@ -29,6 +29,7 @@ WITHOUT_CLASS.add("gemma3n")
 ALSO_CALLED = {"yi": "llama", "Yi": "llama", "code_llama": "llama", "kimi_k2": "deepseek_v3"}
 # Asked in one of the models that contain them.
 WITHIN = {"idefics3_vision", "smolvlm_vision", "llama4_vision_model"}
+WITHIN |= {"mllama_text_model", "glm4v_text", "glm4v_moe_text"}
 
 CATALOGUE_CLASSES = {
     "bert": "BertModel",

@@ -17,12 +17,12 @@ from cudadoctor.parse.errors import ParseError
 _FILES = {
     "decoders": """
         llama mistral ministral ministral3 mixtral qwen qwen2 qwen3 qwen2_moe qwen3_moe gemma gemma2 gemma3_text
-        vaultgemma phi phi3 phimoe glm glm4 glm4_moe chatglm gpt_oss olmo olmo2 olmo3 olmoe cohere cohere2 granite
-        granitemoe granitemoeshared exaone exaone4 stablelm starcoder2 gpt_bigcode falcon gpt2 gpt_neo gpt_neox gptj
-        codegen opt bloom mpt dbrx nemotron persimmon biogpt xglm smollm3 helium arcee seed_oss ernie4_5
-        ernie4_5_moe minimax_m2 hunyuan_v1_dense hunyuan_v1_moe cwm exaone_moe afmoe flex_olmo mellum hy_v3 jais2
-        dots1 apertus solar_open bitnet llama4_text baichuan internlm internlm2 internlm3 minicpm yi Yi aquila
-        xverse code_llama
+        vaultgemma phi phi3 phimoe glm glm4 glm4_moe glm4v_text glm4v_moe_text chatglm gpt_oss olmo olmo2 olmo3
+        olmoe cohere cohere2 granite granitemoe granitemoeshared exaone exaone4 stablelm starcoder2 gpt_bigcode
+        falcon gpt2 gpt_neo gpt_neox gptj codegen opt bloom mpt dbrx nemotron persimmon biogpt xglm smollm3 helium
+        arcee seed_oss ernie4_5 ernie4_5_moe minimax_m2 hunyuan_v1_dense hunyuan_v1_moe cwm exaone_moe afmoe
+        flex_olmo mellum hy_v3 jais2 dots1 apertus solar_open bitnet mllama_text_model llama4_text baichuan internlm
+        internlm2 internlm3 minicpm yi Yi aquila xverse code_llama
     """,
     "latent": """
         deepseek_v2 deepseek_v3 deepseek_v32 glm_moe_dsa youtu kimi_k2 mistral4 minicpm3 glm4_moe_lite
@@ -32,7 +32,8 @@ _FILES = {
     """,
     "multimodal": """
         llava llava_next gemma3 paligemma mistral3 idefics3 smolvlm qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_moe
-        qwen3_5 qwen3_5_moe llama4
+        qwen3_5 qwen3_5_moe llama4 mllama llava_onevision internvl glm4v glm4v_moe kimi_k25 aya_vision
+        cohere2_vision lfm2_vl qwen2_audio voxtral
     """,
     "encoders": """
         bert roberta xlm-roberta camembert distilbert mpnet electra albert deberta deberta-v2 modernbert
@@ -41,8 +42,8 @@ _FILES = {
         t5 mt5 umt5 longt5 bart mbart pegasus marian m2m_100 blenderbot whisper
     """,
     "vision": """
-        vit deit dinov2 clip siglip clip_text_model clip_vision_model siglip_text_model siglip_vision_model pixtral
-        idefics3_vision smolvlm_vision llama4_vision_model
+        vit deit dinov2 dinov2_with_registers clip siglip clip_text_model clip_vision_model siglip_text_model
+        siglip_vision_model pixtral idefics3_vision smolvlm_vision llama4_vision_model
     """,
     "diffusion": """
         UNet2DConditionModel SD3Transformer2DModel FluxTransformer2DModel QwenImageTransformer2DModel

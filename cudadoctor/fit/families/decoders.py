@@ -173,9 +173,10 @@ def decoder(name: str, family: str, config: Config, traits: Traits, where: str =
         width = c.whole_or_none("intermediate_size_mlp") or c.whole_or("intermediate_size", 4 * hidden)
         dense = FeedForward(width, traits.gated)
 
-    made: dict[tuple[int, bool], Block] = {}
+    crossing = set(c.wholes("cross_attention_layers") or ()) if family == "mllama_text_model" else set()
+    made: dict[tuple[int, bool, bool], Block] = {}
 
-    def block(window: int, is_sparse: bool) -> Block:
+    def block(window: int, is_sparse: bool, crosses: bool) -> Block:
         attention = Attention(
             *(WINDOW if window else FULL, heads, kv_heads, head_dim),
             window=window,
@@ -191,10 +192,12 @@ def decoder(name: str, family: str, config: Config, traits: Traits, where: str =
             tensors += norm("norm", hidden, norm_bias, norms)
         if traits.extra is not None:
             tensors += traits.extra(c, attention, part)
-        return Block(attention, part, tuple(tensors), norms, traits.rms)
+        if crosses:
+            tensors += [*qk_norms("head", attention), Tensor("gate", OTHER, (1,), 2)]
+        return Block(None if crosses else attention, part, tuple(tensors), norms, traits.rms)
 
     blocks = []
-    for key in zip(windows(c, count), sparse):
+    for key in zip(windows(c, count), sparse, (number in crossing for number in range(count))):
         if key not in made:
             made[key] = block(*key)
         blocks.append(made[key])
@@ -333,6 +336,12 @@ def _llama4(config: Config, defaults: Config) -> Config:
     }
 
 
+def _mllama(config: Config, defaults: Config) -> Config:
+    # Layers that look at an image only: without one they are passed over.
+    listed = Reader(config, defaults).wholes("cross_attention_layers")
+    return {**config, "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38] if listed is None else listed}
+
+
 def _ernie_moe(config: Config, defaults: Config) -> Config:
     c = Reader(config, defaults)
     step = c.whole_or("moe_layer_interval", 1)
@@ -423,10 +432,15 @@ _QWEN2.update(num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=
 _LLAMA4 = {**_UNTIED, "vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 8192, "num_hidden_layers": 48}
 _LLAMA4.update(intermediate_size_mlp=16384, num_attention_heads=40, num_key_value_heads=8, head_dim=128)
 _LLAMA4.update(num_local_experts=16, num_experts_per_tok=1, attention_chunk_size=8192, max_position_embeddings=131072)
+_MLLAMA: Config = {**_LLAMA, "vocab_size": 128256, "intermediate_size": 14336, "num_hidden_layers": 40}
+_MLLAMA = {**_MLLAMA, "num_key_value_heads": 8, "max_position_embeddings": 131072}
 _GPT2 = {**_TIED, "vocab_size": 50257, "max_position_embeddings": 1024, "hidden_size": 768, "num_hidden_layers": 12}
 _GPT2.update(num_attention_heads=12)
 _GPTJ = {**_UNTIED, "vocab_size": 50400, "max_position_embeddings": 2048, "hidden_size": 4096, "num_hidden_layers": 28}
 _GPTJ.update(num_attention_heads=16)
+_GLM_MOE = {**_UNTIED, "n_shared_experts": 1, "first_k_dense_replace": 1, "num_experts_per_tok": 8}
+_GLM4V = {**_LLAMA, "vocab_size": 151552, "intermediate_size": 13696, "num_hidden_layers": 40}
+_GLM4V.update(num_key_value_heads=2, max_position_embeddings=32768)
 _LLAMA_TRAITS = Traits(_LLAMA, *_BIAS, "mlp_bias")
 _MOE_QK = Traits(
     {**_UNTIED, **_QWEN_WINDOW, "num_experts_per_tok": 8, "num_local_experts": 128}, *_BIAS, qk_norm="head"
@@ -467,12 +481,9 @@ FAMILIES: dict[str, Traits] = {
     ),
     "glm": Traits({**_UNTIED, "attention_bias": True, "head_dim": 128}, "attention_bias", packed_ffn=True),
     "glm4": Traits({**_UNTIED, "attention_bias": True, "head_dim": 128}, "attention_bias", packed_ffn=True, norms=4),
-    "glm4_moe": Traits(
-        {**_UNTIED, "n_shared_experts": 1, "first_k_dense_replace": 1, "num_experts_per_tok": 8},
-        "attention_bias",
-        qk_norm="head",
-        qk_norm_if="use_qk_norm",
-    ),
+    "glm4_moe": Traits(_GLM_MOE, "attention_bias", qk_norm="head", qk_norm_if="use_qk_norm"),
+    "glm4v_text": Traits(_GLM4V, qkv_bias=True, packed_ffn=True, norms=4),
+    "glm4v_moe_text": Traits({**_GLM_MOE, "attention_bias": True}, "attention_bias"),
     "chatglm": Traits(
         {**_UNTIED, "add_qkv_bias": False, "multi_query_attention": False},
         "add_qkv_bias",
@@ -651,6 +662,7 @@ FAMILIES: dict[str, Traits] = {
         {**_UNTIED, "head_dim": 128, "n_shared_experts": 1, "num_experts_per_tok": 8}, "attention_bias"
     ),
     "bitnet": Traits(_UNTIED, *_BIAS, extra=_sub_norms),
+    "mllama_text_model": Traits(_MLLAMA, prepare=_mllama),
     "llama4_text": Traits(_LLAMA4, *_BIAS, prepare=_llama4),
     "baichuan": Traits(_UNTIED, packed=True),
     "internlm": Traits({**_UNTIED, "bias": True}, "bias", "bias"),
@@ -670,10 +682,12 @@ def read(name: str, family: str, config: Mapping[str, Any], where: str = "") -> 
     if family == "opt":
         # Where the embedding is narrower than the model, it and the head are.
         narrow = Reader(config).whole_or("word_embed_proj_dim", made.hidden)
-        made = made._replace(
-            tensors=tuple(
-                one._replace(shape=(one.shape[0], narrow)) if one.name in ("token_embedding", "output") else one
-                for one in made.tensors
-            )
-        )
+        return _with_tables(made, token_embedding=(made.vocabulary, narrow), output=(made.vocabulary, narrow))
+    if family == "mllama_text_model":  # eight more words stand for an image
+        return _with_tables(made, token_embedding=(made.vocabulary + 8, made.hidden))
     return made
+
+
+def _with_tables(made: Architecture, **shapes: tuple[int, int]) -> Architecture:
+    """With embedding and head of other shapes."""
+    return made._replace(tensors=tuple(one._replace(shape=shapes.get(one.name, one.shape)) for one in made.tensors))

@@ -42,6 +42,7 @@ FAMILIES: dict[str, Mapping[str, Any]] = {
     "vit": _VIT,
     "deit": _VIT,
     "dinov2": {**_VIT, "patch_size": 14, "mlp_ratio": 4, "use_mask_token": True},
+    "dinov2_with_registers": {**_VIT, "mlp_ratio": 4, "num_register_tokens": 4},
     "clip": {},
     "siglip": {},
     "clip_text_model": _CLIP_TEXT,
@@ -144,25 +145,27 @@ def _layer(
     return attention, part, tensors + norm("norm", hidden, True, 2)
 
 
-def _side(c: Reader, key: str) -> int:
+def side_of(c: Reader, key: str) -> int:
     found = c.value(key)
     if isinstance(found, list) and found:
         return Reader({key: found[0]}, None, c.where).whole(key)
     return c.whole(key)
 
 
-def _patches(c: Reader) -> int:
-    return (_side(c, "image_size") // _side(c, "patch_size")) ** 2
+def patches_of(c: Reader) -> int:
+    return (side_of(c, "image_size") // side_of(c, "patch_size")) ** 2
 
 
 def _vit(family: str, c: Reader) -> Tower:
-    hidden, patch, patches = c.hidden, _side(c, "patch_size"), _patches(c)
+    hidden, patch, patches = c.hidden, side_of(c, "patch_size"), patches_of(c)
     siglip, clip = family in ("siglip_vision_model", "idefics3_vision", "smolvlm_vision"), family == "clip_vision_model"
-    if family == "dinov2" and c.flag("use_swiglu_ffn"):
-        raise ParseError("config: DINOv2 with use_swiglu_ffn is not known")
-    if family == "dinov2":
-        c = Reader({**c.config, "intermediate_size": int(hidden * c.number_or("mlp_ratio", 4))}, c.defaults, c.where)
-    attention, part, tensors = _layer(c, hidden, c.flag("qkv_bias", True))
+    dino, gated = family.startswith("dinov2"), False
+    if dino:
+        width, gated = int(hidden * c.number_or("mlp_ratio", 4)), c.flag("use_swiglu_ffn")
+        if gated:  # two thirds of it, in steps of eight
+            width = (int(width * 2 / 3) + 7) // 8 * 8
+        c = Reader({**c.config, "intermediate_size": width}, c.defaults, c.where)
+    attention, part, tensors = _layer(c, hidden, c.flag("qkv_bias", True), gated)
     rows = patches if siglip else patches + (2 if family == "deit" else 1)
     outside = [
         Tensor("patch_embedding", CONVOLUTION, (hidden, c.whole("num_channels"), patch, patch)),
@@ -172,20 +175,21 @@ def _vit(family: str, c: Reader) -> Tower:
         outside.append(Tensor("patch_embedding_bias", BIAS, (hidden,)))
     if not siglip:
         outside.append(Tensor("class_embedding", OTHER, (hidden,), 2 if family == "deit" else 1))
-    if family == "dinov2":
+    if dino:
         tensors.append(Tensor("layer_scale", NORM, (hidden,), 2))
-        outside += [Tensor("mask_token", OTHER, (1, hidden))] if c.flag("use_mask_token") else []
+        outside += [Tensor("mask_token", OTHER, (1, hidden))] if c.flag("use_mask_token", True) else []
+        registers = c.whole_or("num_register_tokens", 0, least=0)
+        outside += [Tensor("register_tokens", OTHER, (1, registers, hidden))] if registers else []
     outside += norm("final_norm", hidden, True, 2 if clip else 1)
     if family == "siglip_vision_model" and c.flag("vision_use_head"):
         outside += [Tensor("probe", OTHER, (1, 1, hidden)), *matrix("pool_qkv", 3 * hidden, hidden, True)]
         outside += [*matrix("pool_o", hidden, hidden, True), *norm("pool_norm", hidden, True)]
         outside += feed_forward_tensors(hidden, part.intermediate, False, True, prefix="pool_")
-    if family in ("vit", "deit", "dinov2"):
+    if dino or family in ("vit", "deit"):
         classes = c.texts("architectures") or [""]
         if classes and "ImageClassification" in classes[0]:
-            width = 2 * hidden if family == "dinov2" else hidden
-            outside += matrix("classifier", labels(c), width, True)
-        elif family != "dinov2":
+            outside += matrix("classifier", labels(c), 2 * hidden if dino else hidden, True)
+        elif not dino:
             outside += matrix("pooler", hidden, hidden, True)
     return Tower(hidden, Block(attention, part, tuple(tensors), 2, False, "encoder"), c.layers, tuple(outside), rows)
 
@@ -222,7 +226,7 @@ def _pair(name: str, family: str, c: Reader) -> Architecture:
 
 
 def _pixtral(c: Reader) -> Tower:
-    hidden, patch = c.hidden, _side(c, "patch_size")
+    hidden, patch = c.hidden, side_of(c, "patch_size")
     heads = c.whole("num_attention_heads")
     attention = Attention(FULL, heads, heads, c.head_dim(hidden, heads))
     part = FeedForward(c.whole("intermediate_size"), True)
@@ -234,9 +238,9 @@ def _pixtral(c: Reader) -> Tower:
 
 
 def _llama4(c: Reader) -> Tower:
-    hidden, patch = c.hidden, _side(c, "patch_size")
+    hidden, patch = c.hidden, side_of(c, "patch_size")
     attention, part, tensors = _layer(c, hidden)
-    patches = _patches(c)
+    patches = patches_of(c)
     outside = matrix("patch_embedding", hidden, c.whole("num_channels") * patch * patch)
     outside += [
         Tensor("class_embedding", OTHER, (hidden,)),
