@@ -66,16 +66,6 @@ def model_of_row(row: ModelRow) -> Model:
     return Model(shape, row.weights, notes=(row.note,) if row.note else ())
 
 
-def smaller(matrix: Matrix, model: Model) -> tuple[Model, ...]:
-    """Models of the same kind with fewer parameters: those of the same line first, the largest of each first."""
-    shape = model.architecture
-    rows = {row.name: row for row in matrix.models()}
-    line = rows[shape.name].line if shape.name in rows else ""
-    below = [row for row in rows.values() if row.parameters < shape.parameters]
-    below.sort(key=lambda row: (row.line != line, -row.parameters))
-    return tuple(found for found in map(model_of_row, below) if found.architecture.kind == shape.kind)
-
-
 def words(text: str) -> Words:
     """What a name consists of, whatever stands between."""
     return tuple(_WORD.findall(text.lower()))

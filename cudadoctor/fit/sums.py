@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Callable, Optional
 
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, UNKNOWN
-from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.architecture import Architecture, Model
 from cudadoctor.fit.estimate import estimate as estimate_need
 from cudadoctor.fit.need import Interval, Need
 from cudadoctor.fit.target import Card, Target
@@ -17,7 +17,7 @@ from cudadoctor.model.record import NamedTuple
 from cudadoctor.parse.errors import ParseError
 
 Estimate = Callable[[Matrix, Model, Workload], Need]
-Key = tuple[int, str, int, Workload]
+Key = tuple[Architecture, str, Optional[tuple[str, int]], Workload]
 
 
 class Setting(NamedTuple):
@@ -57,16 +57,14 @@ class Sums:
         self.target = target
         self._estimate = estimate
         self._needs: dict[Key, Optional[Need]] = {}
-        self._held: dict[int, object] = {}  # so that no two of them share an address
         self.variants: dict[tuple[Key, str], Sequence[Setting]] = {}
         """What changes make of settings, as far as it was asked."""
 
     def key(self, setting: Setting) -> Key:
-        """The same for the same setting: what a file holds cannot be hashed, but stays where it is."""
-        shape, stored = setting.model.architecture, setting.model.stored
-        self._held[id(shape)] = shape
-        self._held[id(stored)] = stored
-        return id(shape), setting.model.weights, id(stored), setting.workload
+        """Equal for settings that need the same. What a file holds cannot be hashed; its path and size stand for it."""
+        model, stored = setting.model, setting.model.stored
+        of_file = None if stored is None else (stored.path, stored.total)
+        return model.architecture, model.weights, of_file, setting.workload
 
     def need(self, setting: Setting) -> Optional[Need]:
         key = self.key(setting)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cudadoctor.fit.architecture import DECODER, DIFFUSION
-from cudadoctor.fit.catalogue import find, model_of_row, names, smaller, words
+from cudadoctor.fit.architecture import DECODER
+from cudadoctor.fit.catalogue import find, model_of_row, names, words
 from cudadoctor.fit.quantisation import scheme
 from cudadoctor.fit.typical import model_of_size
 from cudadoctor.matrix import Matrix
@@ -117,27 +117,6 @@ def test_any_text_is_a_model_or_one_sentence(matrix: Matrix, text: str) -> None:
     except ParseError as error:
         assert str(error).isascii()
         assert "\n" not in str(error)
-
-
-def test_smaller_models_are_of_the_same_line_first(matrix: Matrix) -> None:
-    found = [model.architecture for model in smaller(matrix, find(matrix, "qwen3-8b"))]
-    assert [shape.name for shape in found[:2]] == ["qwen2.5-7b", "qwen3-4b"]
-    assert all(shape.parameters < 8_190_735_360 and shape.kind == DECODER for shape in found)
-    lines = {row.name: row.line for row in matrix.models()}
-    same = [lines[shape.name] == "qwen" for shape in found]
-    assert same == sorted(same, reverse=True)
-
-
-def test_a_denoiser_is_smaller_than_a_denoiser_only(matrix: Matrix) -> None:
-    found = smaller(matrix, find(matrix, "sdxl"))
-    assert found
-    assert {model.architecture.kind for model in found} == {DIFFUSION}
-
-
-def test_the_smallest_of_its_line_still_has_others_below(matrix: Matrix) -> None:
-    found = smaller(matrix, find(matrix, "llama-3.2-1b"))
-    assert found[0].architecture.name == "tinyllama-1.1b"
-    assert any(model.architecture.name == "qwen3-0.6b" for model in found)
 
 
 # -- only a size
