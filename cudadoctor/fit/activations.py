@@ -49,6 +49,8 @@ class Style(NamedTuple):
     probability_dropout: bool = False
     wide_softmax: bool = True
     """Attention's softmax runs in fp32 where it is written out."""
+    softmax_input: bool = False
+    """The softmax keeps its input beside its result, as torch's did before 1.11."""
     repeats: bool = True
     """Without flash attention, keys and values are repeated for each head."""
     copies_output: bool = False
@@ -187,12 +189,15 @@ def _attention(
     if style.attention == "eager" or style.scores_cap:
         each = WIDE if style.wide_softmax else c
         said = "softmax"
+        scores = each if style.softmax_input else 0
         if style.probability_dropout:
             each, said = each + 1 + c, said + ", dropout's mask and result"
         elif each > c:
             each, said = each + c, said + " in fp32 and its 16-bit copy"
         if style.scores_cap:
             each, said = each + c, said + ", tanh"
+        if scores:
+            each, said = each + scores, said + ", its input"
         parts.append(Part(name + " scores", each * heads * context, f"{each} a s ({said})"))
     else:
         parts.append(Part(name + " sums", WIDE * heads, "4 a"))

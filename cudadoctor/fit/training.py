@@ -466,6 +466,7 @@ def _style(case: _Case) -> act.Style:
         inner_dropout=bool(kept and kept.inner_dropout),
         probability_dropout=bool(kept and kept.probability_dropout),
         wide_softmax=case.residual > case.compute or not (kept and kept.probability_dropout) or kept.always_scores,
+        softmax_input=_is_before(workload, framework.softmax_since),
         repeats=framework.repeats_kv or workload.batch > 1,
         copies_output=framework.packs or bool(kept and kept.copies_output),
         rotates=not any(tensor.role == POSITION for tensor in case.shape.tensors),
@@ -733,6 +734,8 @@ def _step(case: _Case, adapters: int) -> list[Term]:
             )
         return terms
     fused = workload.fused_optimizer or case.framework.fused_optimizer
+    # Before torch 2.0 its optimizers went through the tensors one by one.
+    fused = fused or _is_before(workload, case.framework.foreach_since)
     if case.rule.temporaries and not fused:
         size = case.rule.temporaries * (4 if case.rule.bytes else case.width) * per_gpu
         terms.append(

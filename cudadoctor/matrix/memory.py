@@ -50,6 +50,8 @@ class Framework(NamedTuple):
     sdpa_since: str
     plain_loss_since: str
     lazy_since: str
+    softmax_since: str
+    foreach_since: str
     loss: str
     precision: str
     source: str

@@ -274,3 +274,15 @@ def test_what_is_sharded_flat_is_not_turned_into_fp32(matrix: Matrix, llama: Mod
     shared = of(matrix, quantised, method=QLORA, context=512, sharding=Sharding(kind, 2))
     assert "embeddings, norms and head in fp32" in amounts(alone, WEIGHTS)
     assert "embeddings, norms and head in fp32" not in amounts(shared, WEIGHTS)
+
+
+def test_what_older_versions_keep(matrix: Matrix) -> None:
+    """torch kept the softmax's input before 1.11, and its optimizers took one tensor at a time before 2.0."""
+    bert = find(matrix, "bert-large-uncased")
+    said = {"method": FULL, "precision": "fp32", "context": 512, "batch": 4, "attention": "eager"}
+    new = amounts(of(matrix, bert, framework="transformers 4.20", **said), ACTIVATIONS)["activations of all layers"]
+    old = amounts(of(matrix, bert, framework="transformers 4.18", **said), ACTIVATIONS)["activations of all layers"]
+    assert old - new == 24 * 4 * 512 * (4 * 16 * 512)
+    said = {**said, "batch": 1, "checkpointing": "full"}
+    assert "copies that a step makes" in amounts(of(matrix, bert, framework="transformers 4.30", **said), OPTIMIZER)
+    assert "copies that a step makes" not in amounts(of(matrix, bert, framework="transformers 4.18", **said), OPTIMIZER)
