@@ -563,6 +563,8 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             sdpa_since=_c(_version, "a version"),
             plain_loss_since=_c(_version, "a version"),
             lazy_since=_c(_version, "a version"),
+            softmax_since=_c(_version, "a version"),
+            foreach_since=_c(_version, "a version"),
             **{
                 name: _c(_flag, "true or false")
                 for name in (
