@@ -352,6 +352,23 @@ case(
     class_name="WhisperForConditionalGeneration",
 )
 
+# -- speech
+
+WAV = {**without(MHA, "max_position_embeddings"), "conv_dim": [24, 20, 28], "conv_kernel": [10, 3, 2]}
+WAV.update(
+    conv_stride=[5, 2, 2], num_feat_extract_layers=3, num_conv_pos_embeddings=14, num_conv_pos_embedding_groups=8
+)
+for family, stem in (("wav2vec2", "Wav2Vec2"), ("hubert", "Hubert"), ("wavlm", "WavLM")):
+    case(family, WAV, class_name=stem + "Model")
+    case(
+        *(family, WAV, {"feat_extract_norm": "layer", "conv_bias": True, "do_stable_layer_norm": True}),
+        architectures=[stem + "ForCTC"],
+        class_name=stem + "ForCTC",
+    )
+    name = stem + "ForSequenceClassification"
+    case(family, WAV, THREE, architectures=[name], class_name=name, classifier_proj_size=40)
+    case(family, class_name=stem + "Model")
+
 # -- images
 
 VIT = {
@@ -561,6 +578,9 @@ case(
     freq_dim=32,
 )
 case("WanTransformer3DModel")
+WAN = {"num_layers": 2, "attention_head_dim": 16, "num_attention_heads": 3, "ffn_dim": 100, "text_dim": 40}
+case("WanTransformer3DModel", WAN, image_dim=24, added_kv_proj_dim=48, in_channels=36)
+case("WanTransformer3DModel", WAN, image_dim=24, added_kv_proj_dim=40, pos_embed_seq_len=14, cross_attn_norm=False)
 case(
     *("PixArtTransformer2DModel", {"num_layers": 2, "attention_head_dim": 16, "num_attention_heads": 3}),
     sample_size=32,

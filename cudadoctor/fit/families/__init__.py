@@ -45,6 +45,9 @@ _FILES = {
         vit deit dinov2 dinov2_with_registers clip siglip clip_text_model clip_vision_model siglip_text_model
         siglip_vision_model pixtral idefics3_vision smolvlm_vision llama4_vision_model
     """,
+    "speech": """
+        wav2vec2 hubert wavlm
+    """,
     "diffusion": """
         UNet2DConditionModel SD3Transformer2DModel FluxTransformer2DModel QwenImageTransformer2DModel
         WanTransformer3DModel PixArtTransformer2DModel

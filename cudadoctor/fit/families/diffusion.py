@@ -15,6 +15,7 @@ from cudadoctor.fit.architecture import (
     FULL,
     NORM,
     OTHER,
+    POSITION,
     Architecture,
     Attention,
     FeedForward,
@@ -23,7 +24,7 @@ from cudadoctor.fit.architecture import (
 from cudadoctor.parse.errors import ParseError
 
 from .blocks import Block, attention_tensors, build, feed_forward_tensors, matrix, norm
-from .reader import MOST_LAYERS, Reader
+from .reader import MOST_LAYERS, MOST_TOKENS, Reader
 
 _UNET = {"sample_size": 64, "in_channels": 4, "out_channels": 4, "layers_per_block": 2, "cross_attention_dim": 1280}
 _FREQUENCIES = 256  # of the sinusoids that a time step is embedded as, in every transformer of diffusers
@@ -176,14 +177,17 @@ def _joint(name: str, family: str, c: Reader) -> Architecture:
 
 def _wan(name: str, c: Reader) -> Architecture:
     attention, hidden = _heads(c)
-    if any(c.value(key) is not None for key in ("image_dim", "added_kv_proj_dim", "pos_embed_seq_len")):
-        raise ParseError("config: WanTransformer3DModel with an image condition is not known")
     attention = attention._replace(qk_norm=True)
     width = c.whole("ffn_dim")
     tensors = [Tensor("modulation", OTHER, (1, 6, hidden))]
     tensors += attention_tensors(hidden, attention, True, True) + norm("q_norm", hidden) + norm("k_norm", hidden)
     tensors += attention_tensors(hidden, attention, True, True, prefix="cross_")
-    tensors += norm("cross_q_norm", hidden) + norm("cross_k_norm", hidden) + norm("norm", hidden, True)
+    tensors += norm("cross_q_norm", hidden) + norm("cross_k_norm", hidden)
+    tensors += norm("norm", hidden, True) if c.flag("cross_attn_norm", True) else []
+    sees = c.whole_or_none("added_kv_proj_dim")
+    if sees is not None:  # keys and values of an image beside those of the text
+        tensors += matrix("cross_image_k", hidden, sees, True) + matrix("cross_image_v", hidden, sees, True)
+        tensors += norm("cross_image_k_norm", hidden)
     tensors += feed_forward_tensors(hidden, width, False, True)
     block = Block(attention, FeedForward(width, False), tuple(tensors), 1, False, cross=attention)
     sizes = c.wholes("patch_size", least=1, longest=3) or [1, 2, 2]
@@ -199,6 +203,11 @@ def _wan(name: str, c: Reader) -> Architecture:
         *_time("text", hidden, c.whole("text_dim")),
         *matrix("image_out", c.whole("out_channels") * volume, hidden, True),
     ]
+    image, places = c.whole_or_none("image_dim"), c.whole_or_none("pos_embed_seq_len", MOST_TOKENS)
+    if image is not None:
+        outside += norm("image_norm", image, True) + matrix("image_up", image, image, True)
+        outside += matrix("image_down", hidden, image, True) + norm("image_norm", hidden, True)
+        outside += [Tensor("image_positions", POSITION, (1, places, image))] if places is not None else []
     blocks = [block] * c.whole("num_layers", MOST_LAYERS)
     return build(name, DIFFUSION, "WanTransformer3DModel", hidden, 0, blocks, outside)
 
