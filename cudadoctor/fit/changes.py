@@ -632,7 +632,7 @@ def _greedy(sums: Sums, start: Setting, order: Sequence[str]) -> list[_Step]:
     for change in order:
         if sums.fits(setting):
             break
-        rest = [step for step in steps if step.change not in _group(change)]
+        rest = [step for step in steps if step.change not in _instead_of(sums, start, change)]
         before = setting if len(rest) == len(steps) else _played(sums, start, rest)
         variants = [variant for variant in variants_of(sums, before, change) if _needs_less(sums, variant, setting)]
         if not variants:
@@ -643,6 +643,12 @@ def _greedy(sums: Sums, start: Setting, order: Sequence[str]) -> list[_Step]:
         setting = chosen if chosen is not None else variants[-1]
         steps = [*rest, _Step(change)]
     return steps
+
+
+def _instead_of(sums: Sums, setting: Setting, change: str) -> tuple[str, ...]:
+    """What it takes the place of: its group, and layers that move that of what bitsandbytes keeps on the GPU."""
+    moves = change == "offload-layers" and framework_of(sums, setting) in (_LIKE_TRANSFORMERS, _DIFFUSERS)
+    return ("weights-int8", "weights-4bit") if moves else _group(change)
 
 
 def _group(change: str) -> tuple[str, ...]:

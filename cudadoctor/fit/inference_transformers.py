@@ -78,26 +78,36 @@ def _decoder(run: Setup) -> Need:
     )
 
 
+# Their pipelines put the prompt and its absence into one batch; others run one after the other, or were taught to do
+# without (Flux).
+_GUIDED_AT_ONCE = ("UNet2DConditionModel", "SD3Transformer2DModel", "PixArtTransformer2DModel")
+
+
 def _one_pass(run: Setup) -> Need:
     """Encoders, image models and denoisers: nothing is kept from one pass to the next."""
     workload, kind = run.workload, run.shape.kind
     limit = run.shape.max_context or workload.context
     length = run.shape.tokens_per_item or min(workload.context, limit)
-    times = 2 if kind == DIFFUSION else 1
-    tokens = times * workload.batch * length
-    loaded = weights(run)
+    guided = run.shape.family in _GUIDED_AT_ONCE
+    tokens = (2 if guided else 1) * workload.batch * length
+    streamed = kind == DIFFUSION and workload.offload in ("layers", "all")
+    loaded = weights(run, layers=(workload.gpu_layers or 0) if streamed else None)
     terms = [*loaded.terms, *kept_buffers(run), *prefill(run, tokens, length, length, side="")]
     said = list(assumed_of_model(run))
     if kind == DIFFUSION:
-        said.append("Text encoders and the VAE are not counted: decoding the picture can take more for a moment.")
-        said.append("Guidance runs every step with and without the prompt: two passes at once.")
+        said.append("Text encoders and the VAE are not counted: pipe.enable_model_cpu_offload() keeps them away while "
+                    "this runs; decoding the picture can take more for a moment.")  # fmt: skip
+        if guided:
+            said.append("Guidance runs every step with and without the prompt: two passes at once.")
         terms = [uncertain(term) if term.part == ACTIVATIONS else term for term in terms]
+    if streamed:
+        terms.append(streamed_layer(run))
     if run.shape.tokens_per_item:
         said.append(f"One item is {length:,} tokens: the default size.")
     moments = [loading(run, loaded), Moment("one pass", tuple(terms))]
     worst = max(moments, key=lambda moment: moment.bytes)
     everything = worst.bytes * run.gpus if run.parts.stages == 1 else worst.bytes + loaded.total - loaded.bytes
-    return need(run, moments, _beside(run, worst), everything, _host(run, loaded, False), said, 0)
+    return need(run, moments, _beside(run, worst), everything, _host(run, loaded, streamed), said, 0)
 
 
 def _encoder_decoder(run: Setup) -> Need:

@@ -115,7 +115,7 @@ def _named_card(matrix: Matrix, name: str) -> tuple[Card, list[str]]:
         raise ParseError(f"{name!a} is a kind of GPU, and says nothing about memory: name a card, or give --vram")
     if not match.rows and _OF_OTHERS.search(name):
         raise ParseError(
-            f"{name!a} is no NVIDIA GPU: give the memory that it may use (--vram 24); what is counted is what CUDA takes"
+            f"{name!a} is no NVIDIA GPU: give the memory that it may use (--vram 24), and what CUDA takes is counted"
         )
     if not match.rows:
         near = matrix.gpu_names_like(name)

@@ -203,7 +203,8 @@ def _compute(sums: Sums, setting: Setting) -> list[str]:
         found.append(
             f"the GPU (compute capability {capability}) has no bfloat16 in its tensor cores: it works, and is slow"
         )
-    plain = not workload.trains and workload.engine == "transformers" and setting.model.weights == "bf16"
+    speaks = setting.model.architecture.kind == DECODER and workload.engine == "transformers"
+    plain = not workload.trains and speaks and setting.model.weights == "bf16"
     if plain and not sums.matrix.serves("bf16", capability, "", family):
         found.append(
             f"the GPU (compute capability {capability}) has no bfloat16 of its own: load the model with "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Alternative, Change
+from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Alternative, Answer, Change
+from cudadoctor.fit.architecture import ENCODER_DECODER
 from cudadoctor.fit.need import Interval
 from cudadoctor.fit.workload import INFER, WEIGHTS
 from cudadoctor.render import fit_bar
@@ -87,16 +88,24 @@ def _numbers(amount: Interval, unit: int) -> tuple[str, str]:
     return fixed(amount.expected, unit), f"{fixed(amount.low, unit)} to {fixed(amount.high, unit)}"
 
 
+def _each(answer: Answer, verb: str) -> str:
+    """A sequence's tokens; an image's nobody asked for."""
+    shape = answer.model.architecture
+    if shape.tokens_per_item and shape.kind != ENCODER_DECODER:
+        return f" {verb}" if verb == "fits" else f" at once {verb}"
+    return f" of {answer.workload.context:,} tokens {verb}"
+
+
 def _rows(view: FitView) -> Iterator[str]:
     answer = view.answer
     workload, speed = answer.workload, answer.speed
-    found = [("model", model_text(answer.model)), ("run", doing(workload))]
+    found = [("model", model_text(answer.model)), ("run", doing(workload, answer.model.architecture))]
     fits = answer.verdict in (FITS, TIGHT)
     if answer.available is not None and workload.method != WEIGHTS:
         if answer.largest_batch is not None:
-            found.append(("batch", f"at most {answer.largest_batch:,} of {workload.context:,} tokens fit"))
+            found.append(("batch", f"at most {answer.largest_batch:,}{_each(answer, 'fit')}"))
         elif not fits:
-            found.append(("batch", f"not even one of {workload.context:,} tokens fits"))
+            found.append(("batch", f"not even one{_each(answer, 'fits')}"))
         if answer.longest_context is not None:
             limit = answer.model.architecture.max_context
             note = f" (the model is made for {limit:,})" if limit and answer.longest_context >= limit else ""

@@ -6,7 +6,7 @@ from typing import Optional
 
 from cudadoctor.fit import need as parts
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Answer
-from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.architecture import DECODER, DIFFUSION, ENCODER_DECODER, Architecture, Model
 from cudadoctor.fit.measured import Measured
 from cudadoctor.fit.need import Interval
 from cudadoctor.fit.spec import FILE
@@ -141,15 +141,20 @@ def _count(number: int) -> str:
     return f"{number:,}"
 
 
-def doing(workload: Workload) -> str:
+def doing(workload: Workload, shape: Architecture) -> str:
     """One line of all that was asked for and taken for granted: what is done, with which types and sizes."""
-    size = f"batch {workload.batch:,}, {workload.context:,} tokens"
+    size = f"batch {workload.batch:,}"
+    if not shape.tokens_per_item or shape.kind == ENCODER_DECODER:
+        size += f", {workload.context:,} tokens"
     if workload.prompt is not None and workload.method == INFER:
         size += f" ({workload.prompt:,} of them the prompt)"
     if workload.method == WEIGHTS:
         return "loading the weights"
     if workload.method == INFER:
-        texts = [f"inference with {workload.engine}", size, f"KV cache in {workload.kv}"]
+        engine = "diffusers" if shape.kind == DIFFUSION else workload.engine
+        texts = [f"inference with {engine}", size]
+        if shape.kind in (DECODER, ENCODER_DECODER):
+            texts.append(f"KV cache in {workload.kv}")
         if workload.engine == "transformers":
             texts.append(_attention(workload))
         return ", ".join((*texts, *_spread(workload)))

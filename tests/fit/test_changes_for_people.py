@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import plain_sums
 import pytest
+from plain_sums import GIB
 
 from cudadoctor.fit.catalogue import find
 from cudadoctor.fit.changes import cure, each_alone
+from cudadoctor.fit.estimate import estimate
 from cudadoctor.fit.sums import Setting, Sums
 from cudadoctor.fit.target import Target
 from cudadoctor.fit.targets import target_of_name, target_of_size
@@ -60,8 +62,9 @@ def test_half_the_bytes_for_nothing_come_first(matrix: Matrix) -> None:
 def test_what_bitsandbytes_has_quantised_stays_on_the_gpu(matrix: Matrix) -> None:
     model = find(matrix, "llama-3.1-70b")
     found = cure(Sums(matrix, target_of_name(matrix, "RTX 4090")), Setting(model, Workload()))
-    ids = {change.id for change in found.changes} if found is not None else set()
-    assert not {"weights-4bit", "offload-layers"} <= ids
+    assert found is not None
+    ids = {change.id for change in found.changes}
+    assert "offload-layers" in ids and not {"weights-4bit", "weights-int8"} & ids
     quantised = Setting(model._replace(weights="nf4"), Workload())
     assert "offload-layers" not in {
         one.id for one in each_alone(Sums(matrix, target_of_name(matrix, "RTX 4090")), quantised)
@@ -71,6 +74,7 @@ def test_what_bitsandbytes_has_quantised_stays_on_the_gpu(matrix: Matrix) -> Non
 def test_image_models_get_the_words_of_diffusers(matrix: Matrix) -> None:
     found = offered(matrix, target_of_name(matrix, "GTX 1060 6GB"), "flux.1-dev", Workload(batch=2))
     assert found["fewer-sequences"] == ("pipe(..., num_images_per_prompt=1)",)
+    assert found["offload-layers"] == ("pipe.enable_sequential_cpu_offload()",)
     assert "diffusers.BitsAndBytesConfig" in found["weights-4bit"][0]
     assert "flash-attention" not in found
 
@@ -105,3 +109,16 @@ def test_llama_cpp_computes_layers_for_which_there_is_no_room(matrix: Matrix) ->
 def test_nobody_adds_a_second_chip_to_a_board(matrix: Matrix) -> None:
     found = answer(matrix, find(matrix, "llama-3.1-8b"), Workload(), target_of_name(matrix, "Jetson Orin Nano 8GB"))
     assert all("Orin" not in other.name for other in found.alternatives)
+
+
+def test_an_image_model_with_its_blocks_in_the_machines_memory_needs_little(matrix: Matrix) -> None:
+    model = find(matrix, "flux.1-dev")
+    whole, away = (estimate(matrix, model, Workload(offload=offload)) for offload in ("none", "layers"))
+    assert away.device.expected < 4 * GIB < 20 * GIB < whole.device.expected
+    assert away.host.expected > 20 * GIB
+
+
+@pytest.mark.parametrize(("name", "at_once"), [("sdxl", True), ("sd3.5-medium", True), ("flux.1-dev", False)])
+def test_guidance_in_one_batch_or_not(matrix: Matrix, name: str, at_once: bool) -> None:
+    said = estimate(matrix, find(matrix, name), Workload()).assumed
+    assert any("two passes at once" in sentence for sentence in said) is at_once
