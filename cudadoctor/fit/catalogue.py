@@ -19,7 +19,7 @@ _BREAK = pattern(r"[-_:. ]")
 # Words that say how a model was trained on or packed, not how large it is.
 _NOISE = frozenset(
     (
-        *("instruct", "chat", "it", "sft", "dpo", "tuned", "pt", "preview", "latest", "text", "quantized"),
+        *("instruct", "chat", "it", "sft", "dpo", "tuned", "pt", "preview", "latest", "text", "quantized", "qat"),
         *("hf", "meta", "model", "safetensors", "mlx", "onnx"),
     )
 )
@@ -45,7 +45,11 @@ def find(matrix: Matrix, text: str) -> Model:
     quantised = _quantised(matrix, last)
     if quantised is not None:
         return quantised
-    raise ParseError(_not_found(matrix, text, _without(words(last), _NOISE)))
+    said = _without(words(last), _NOISE)
+    begins = [row for row in matrix.models() if said and words(row.name)[: len(said)] == said]
+    if len(begins) == 1:
+        return model_of_row(begins[0])
+    raise ParseError(_not_found(matrix, text, said, [row.name for row in begins]))
 
 
 def is_tag(text: str) -> bool:
@@ -116,10 +120,9 @@ def _quantised(matrix: Matrix, text: str) -> Optional[Model]:
     return None
 
 
-def _not_found(matrix: Matrix, text: str, said: Words) -> str:
+def _not_found(matrix: Matrix, text: str, said: Words, begins: list[str]) -> str:
     shown = ascii(text if len(text) <= 60 else text[:57] + "...")
     # Whoever names a line without a size means one of its models.
-    begins = [row.name for row in matrix.models() if said and words(row.name)[: len(said)] == said]
     if begins:
         return f"{shown} is not one model: {_listed(begins)}"
     from difflib import get_close_matches

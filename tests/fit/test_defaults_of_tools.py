@@ -78,6 +78,8 @@ def test_how_it_is_trained(model: str, question: dict[str, Any], settings: dict[
         ("devstral:24b", "mistral-small-24b"),
         ("dolphin3:8b", "llama-3.1-8b"),
         ("gemma3:12b-it-q4_K_M", "gemma-3-12b"),
+        ("gemma3:12b-it-qat", "gemma-3-12b"),
+        ("qwen3-next", "qwen3-next-80b-a3b"),  # there is one only
     ],
 )
 def test_what_ollama_calls_models(tag: str, model: str) -> None:
