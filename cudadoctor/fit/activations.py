@@ -224,6 +224,8 @@ def _feed_forward(hidden: int, part: FeedForward, style: Style, same: bool) -> l
         return parts + _hidden_of(part.intermediate, part.gated, style, "feed-forward")
     visits = part.experts_per_token
     parts.append(Part("router", 2 * WIDE * part.experts, "8 E", False))
+    if style.trains_all and not part.shared:  # else the shared expert keeps the same
+        parts.append(Part("input of the router", c * hidden, f"{c} h", False))
     # Experts are one tensor for all of them, that no adapter is made for.
     bare = style if style.trains_all or style.experts_adapted else style._replace(lora=None)
     parts += _inputs("input of experts", visits * hidden, into, linears, bare, False, False)

@@ -8,7 +8,6 @@ import pytest
 
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.catalogue import find
-from cudadoctor.fit.config import model_of_config
 from cudadoctor.fit.estimate import estimate
 from cudadoctor.fit.need import ACTIVATIONS, ADAPTERS, BUFFERS, CACHED, GRADIENTS, LOGITS, OPTIMIZER, WEIGHTS, Need
 from cudadoctor.fit.workload import FULL, LORA, QLORA, Lora, Sharding, Workload
@@ -226,31 +225,6 @@ def test_diffusion_is_not_guessed(matrix: Matrix) -> None:
     model = find(matrix, "sd-1.5-unet")
     with pytest.raises(ParseError, match="diffusion model"):
         of(matrix, model, method=FULL)
-
-
-def test_what_layers_of_real_classes_save(matrix: Matrix) -> None:
-    """Bytes of one layer and token, as torch.autograd.graph.saved_tensors_hooks counted them (see
-    test_activations_of_torch.py): 6 heads of 16, sequences of 56, in bf16."""
-    from cudadoctor.fit import activations as act
-    from cudadoctor.fit.training import _case, _style, _tokens
-
-    shape = {"num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 208, "vocab_size": 1000}
-    rows = (
-        ("llama", {"hidden_size": 120, "head_dim": 16, "num_key_value_heads": 6}, "sdpa", 4384),
-        ("llama", {"hidden_size": 120, "head_dim": 16, "num_key_value_heads": 2}, "eager", 6376),
-        ("gemma2", {"hidden_size": 120, "head_dim": 16, "num_key_value_heads": 2}, "eager", 9473),
-        ("phi3", {"hidden_size": 96, "num_key_value_heads": 2}, "sdpa", 4192),
-        ("gpt_neox", {"hidden_size": 96}, "sdpa", 2784),
-        ("bert", {"hidden_size": 96}, "sdpa", 2592),
-        ("bert", {"hidden_size": 96}, "eager", 4248),
-    )
-    for family, more, attention, saved in rows:
-        model = model_of_config({"model_type": family, **shape, **more}, family)
-        workload = Workload(method=FULL, batch=2, context=56, attention=attention, stated=frozenset(("attn",)))
-        case = _case(matrix, model, workload)
-        run = model.architecture.layers[0]
-        parts = act.layer_parts(model.architecture, run, _style(case), _tokens(case, run)[1])
-        assert sum(part.bytes for part in parts) == pytest.approx(saved, rel=0.01), (family, attention)
 
 
 def test_what_a_layer_gives_back_lies_beside_the_logits(matrix: Matrix, llama: Model) -> None:
