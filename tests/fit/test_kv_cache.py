@@ -92,6 +92,32 @@ def test_the_latent_vector_is_on_every_gpu(matrix: Matrix) -> None:
     assert cache(matrix, model, Workload(), 1, Held(latent=False)).total == 61 * 128 * 320 * 2
 
 
+def test_a_state_does_not_grow_and_is_in_fp32(matrix: Matrix) -> None:
+    """Mamba keeps the last 4 inputs of its convolution, and 16 numbers of each of its 1536 channels."""
+    model = find(matrix, "mamba-130m")
+    for tokens in (1, 100_000):
+        found = cache(matrix, model, Workload(batch=3), tokens)
+        assert found.total == 24 * 3 * 1536 * (16 + 4) * 4
+        assert found.largest_layer == 0  # nothing is joined anew when a token comes
+    halves = cache(matrix, model, Workload(batch=3), 1, Held(tensor=2)).total
+    assert halves * 2 == 24 * 3 * 1536 * (16 + 4) * 4
+
+
+def test_a_hybrid_keeps_states_beside_keys_and_values(matrix: Matrix) -> None:
+    """Four of Jamba's 32 layers attend: 8 heads of 128; the others keep a state of 8192 channels."""
+    model = find(matrix, "jamba-v0.1")
+    states = 28 * 8192 * (16 + 4) * 4
+    found = cache(matrix, model, Workload(), 1000)
+    assert found.total == 4 * 1000 * 2 * 8 * 128 * 2 + states
+    assert found.largest_layer == 1000 * 2 * 8 * 128 * 2
+
+
+def test_a_stage_keeps_its_layers(matrix: Matrix) -> None:
+    model = find(matrix, "llama-3.1-8b")
+    assert cache(matrix, model, Workload(), 1, Held(stages=4)).total == 8 * 4 * KIB
+    assert cache(matrix, model, Workload(), 1, Held(stages=3)).total == 11 * 4 * KIB
+
+
 def test_the_decoder_of_whisper_looks_at_the_encoder(matrix: Matrix) -> None:
     model = find(matrix, "whisper-tiny")._replace(weights="fp16")
     found = cache(matrix, model, Workload(), 448, across=1500)
