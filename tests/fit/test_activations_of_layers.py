@@ -114,6 +114,22 @@ def test_cross_attention_keeps_keys_and_values_of_the_encoder() -> None:
     assert found["cross attention"] == 2 * (40 + 40) + 3 * 2 * (40 + 40)
 
 
+def test_experts_keep_each_token_as_often_as_it_is_sent() -> None:
+    experts = FeedForward(INNER, True, experts=8, experts_per_token=2)
+    kept = {
+        "router": 2 * 4 * 8,
+        "input of the router": 2 * HIDDEN,
+        "input of experts": 2 * 2 * HIDDEN,
+        "experts": 2 * 3 * 2 * INNER,
+        "last matrix of experts": 2 * 2 * INNER,
+        "weighted outputs of experts": 2 * 2 * HIDDEN,
+    }
+    assert parts_of(TRAINS, feed_forward=experts) == kept
+    del kept["input of the router"]  # the shared expert keeps the same
+    kept.update({"input of the shared expert": 200, "shared expert": 2 * 3 * 50, "last matrix of shared expert": 100})
+    assert parts_of(TRAINS, feed_forward=experts._replace(shared=50)) == kept
+
+
 def test_fused_kernels_keep_gate_and_up_only() -> None:
     assert parts_of(TRAINS, feed_forward=MLP)["feed-forward"] == 2 * 3 * INNER
     assert parts_of(TRAINS._replace(fused=True), feed_forward=MLP)["feed-forward"] == 2 * 2 * INNER
