@@ -120,9 +120,19 @@ class Architecture(NamedTuple):
     tokens_per_item: int = 0
     """Vision, speech, diffusion: tokens of one image or clip at the default size; 0: as asked for."""
 
+    def __hash__(self) -> int:
+        """Worked out once: all that is counted of a model is looked up by it, and it has hundreds of tensors."""
+        kept = self.__dict__
+        if "hash" not in kept:
+            kept["hash"] = hash(tuple(self))
+        return int(kept["hash"])
+
     @property
     def parameters(self) -> int:
-        return sum(tensor.elements for tensor in self.tensors)
+        kept = self.__dict__
+        if "parameters" not in kept:
+            kept["parameters"] = sum(tensor.elements for tensor in self.tensors)
+        return int(kept["parameters"])
 
     @property
     def active_parameters(self) -> int:

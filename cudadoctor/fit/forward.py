@@ -5,6 +5,8 @@ The counts follow the Python code of the layers: which names still hold a tensor
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cudadoctor.fit.architecture import DECODER, LATENT, LINEAR, POSITION, Architecture, Attention, FeedForward, Layers
 from cudadoctor.matrix.query import Matrix
 from cudadoctor.model.record import NamedTuple
@@ -19,6 +21,7 @@ class Peak(NamedTuple):
     vague: bool = False
 
 
+@lru_cache(maxsize=64)
 def peak(
     matrix: Matrix,
     architecture: Architecture,

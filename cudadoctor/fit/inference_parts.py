@@ -140,8 +140,8 @@ def weights(run: Setup, outside: bool = True, layers: Optional[int] = None) -> W
     stages = run.parts.stages
     here = -(-count // stages) if layers is None else -(-min(layers, count) // stages)
     terms = []
-    inside = [(one, share_of(one, amount, run.parts._replace(stages=1))) for one, amount in sizes
-              if one.layers is not None]  # fmt: skip
+    parts = run.parts._replace(stages=1)
+    inside = [(one, share_of(one, amount, parts)) for one, amount in sizes if one.layers is not None]
     whole = sum(amount for _, amount in inside)
     part = -(-whole * here // count)
     if part:

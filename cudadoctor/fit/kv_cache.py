@@ -78,14 +78,22 @@ def cache(
     Raises ParseError for a type of cache that is not known."""
     width = bytes_of_a_number(matrix, model, workload)
     runs = []
+    alike: dict[tuple[Attention, int, int], Run] = {}  # where layers alternate, there are many runs of two kinds
+
+    def add(attention: Attention, number: int, seen: int) -> None:
+        key = attention, number, seen
+        if key not in alike:
+            alike[key] = _run(attention, number, seen, workload.batch, width, held)
+        runs.append(alike[key])
+
     for layers in _runs(model.architecture):
         number = -(-layers.number // held.stages)
         for attention, seen, is_cross in ((layers.attention, tokens, False), (layers.cross, across, True)):
             if attention is None or (is_cross and not across):
                 continue
-            runs.append(_run(attention, number, seen, workload.batch, width, held))
+            add(attention, number, seen)
             if attention.kind != LINEAR and attention.state:  # a recurrence in the same layer
-                runs.append(_run(attention._replace(kind=LINEAR), number, seen, workload.batch, width, held))
+                add(attention._replace(kind=LINEAR), number, seen)
     return Cache(tuple(runs), width)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from cudadoctor.fit.architecture import (
     BIAS,
@@ -33,6 +34,8 @@ from cudadoctor.parse.errors import ParseError
 
 _WIDE = 2  # bytes of what a quantiser leaves alone
 _MOST_NAME = 64
+# Models and types of one question: its many variants ask for the same sums.
+_MOST_KEPT = 64
 
 
 class Scheme(NamedTuple):
@@ -84,6 +87,7 @@ def head_of_its_own(matrix: Matrix, model: Model) -> bool:
     return model.architecture.tied and model.stored is None and _row(matrix, model.weights).own_head
 
 
+@lru_cache(maxsize=_MOST_KEPT)
 def _bytes_of_tensors(matrix: Matrix, architecture: Architecture, row: StorageScheme) -> tuple[tuple[Tensor, int], ...]:
     tensors = architecture.tensors
     if row.kind == PLAIN:
