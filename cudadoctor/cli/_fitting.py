@@ -72,6 +72,7 @@ class Place(NamedTuple):
     vram: Optional[int] = None
     ram: Optional[int] = None
     disk: Optional[str] = None
+    system: Optional[str] = None
 
     @property
     def is_named(self) -> bool:
@@ -149,7 +150,7 @@ def _quoted(words: Sequence[str]) -> str:
 def _check_place(place: Place, machine: Machine) -> None:
     if place.is_named and not machine._replace(python=None, timeout=None).is_this_one:
         raise InputError("--gpu and --vram describe a machine that nobody looked at: leave --facts and its kind out")
-    for option, value in (("--ram", place.ram), ("--disk", place.disk)):
+    for option, value in (("--ram", place.ram), ("--disk", place.disk), ("--os", place.system)):
         if value is not None and not place.is_named:
             raise InputError(f"{option} describes another machine than this one: name its GPU too, by --gpu or --vram")
 
@@ -200,7 +201,8 @@ def row_of(word: str, options: Mapping[str, Any], asked: Asked) -> dict[str, Any
                 raise InputError("--zero shares the work: over how many GPUs? Add --gpus N or --gpu NAMExN")
         else:
             number = said[name]
-            row["parallel"] = name
+            if number > 1:
+                row["parallel"] = name
             if asked.place.number not in (None, number):
                 raise InputError(f"--gpus {asked.place.number} contradicts {_option(name)} {number}")
     if number > 1:
@@ -294,7 +296,7 @@ class Asked:
         """Of the question's own GPU where it names one."""
         number = question.workload.sharding.degree
         if question.gpu or question.vram is not None:
-            own = Place((question.gpu,) if question.gpu else (), vram=question.vram)
+            own = Place((question.gpu,) if question.gpu else (), vram=question.vram, system=self.place.system)
             try:
                 return repeated(named_target(self.matrix, own), number)
             except InputError as error:
@@ -336,7 +338,7 @@ def _of_path(matrix: Matrix, text: str) -> Model:
 
 def named_target(matrix: Matrix, place: Place) -> Target:
     """The GPUs of --gpu and --vram, and what is said of the machine around them."""
-    from cudadoctor.fit.targets import target_of_names, target_of_size
+    from cudadoctor.fit.targets import on_system, target_of_names, target_of_size
 
     try:
         if not place.gpus:
@@ -353,7 +355,10 @@ def named_target(matrix: Matrix, place: Place) -> Target:
         machine = machine._replace(memory_total=place.ram, memory_available=place.ram)
     if place.disk is not None:
         machine = machine._replace(disk=place.disk)
-    return repeated(target._replace(machine=machine), place.number or 1)
+    target = target._replace(machine=machine)
+    if place.system is not None:
+        target = on_system(target, place.system)
+    return repeated(target, place.number or 1)
 
 
 def repeated(target: Target, number: int) -> Target:

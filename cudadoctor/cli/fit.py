@@ -37,6 +37,7 @@ def command(ctx: click.Context, /, model: Optional[str], **options: Any) -> None
       cudadoctor fit llama-3.1-8b --context 32k --gpu "RTX 4090"
       cudadoctor fit qwen2.5-7b --train qlora --batch 2 --seq 2048 --vram 16
       cudadoctor fit llama-3.1-70b --gpu H100x8 --engine vllm
+      cudadoctor fit gemma3:12b --gpu "RTX 3060" --os windows
       cudadoctor fit model-Q4_K_M.gguf
 
     Exit status: 0 whatever the answer is (see --fail-on), 2 unusable input or a bug.

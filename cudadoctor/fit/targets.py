@@ -211,10 +211,15 @@ def target_of_facts(matrix: Matrix, facts: Facts) -> Target:
     visible = case.derived(seen)
     cards = _cards(case, visible, notes)
     machine = _machine(case)
-    system = _system(case)
-    if cards and system in ("windows", "wsl"):
-        notes.append("the desktop and browsers take GPU memory, and more or less of it from minute to minute")
-    return Target(_kind(cards), tuple(cards), machine, tuple(notes), system)
+    return on_system(Target(_kind(cards), tuple(cards), machine, tuple(notes)), _system(case))
+
+
+def on_system(target: Target, system: str) -> Target:
+    """The same GPUs under linux, windows, wsl or jetson."""
+    notes = target.notes
+    if target.cards and system in ("windows", "wsl"):
+        notes = (*notes, "the desktop and browsers take GPU memory, and more or less of it from minute to minute")
+    return target._replace(notes=notes, system=system)
 
 
 def _kind(cards: Sequence[Card]) -> str:

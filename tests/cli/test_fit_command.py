@@ -448,3 +448,12 @@ def test_a_machine_whose_gpu_fell_off_the_bus_still_gets_a_need(run: Run, facts_
     machine = linux().set({"gpu.0.lost": True, "gpu.0.memory_free": GONE})
     found = told(run("fit", "7b", "--facts", facts_file(machine), "--format", "json"))
     assert found["verdict"] == "unknown" and found["need_bytes"]["expected"] > 12 * GIB
+
+
+def test_what_does_not_work_on_the_system_there_is_not_offered(run: Run) -> None:
+    asked = ("fit", "qwen2.5-3b", "--train=lora", "--batch=4", "--seq=2048", "--gpu", "RTX 3060", "--format=json")
+    for system, expandable in (((), True), (("--os", "linux"), True), (("--os", "windows"), False)):
+        ids = {change["id"] for change in told(run(*asked, *system))["cheapest_changes"]}
+        assert ("expandable-segments" in ids, "fused-loss" in ids) == (expandable, expandable)
+    refused = run("fit", "7b", "--os", "windows")
+    assert refused.exit == 2 and "--os describes another machine" in refused.err
