@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from typing import Any, Callable, Optional
 
 from cudadoctor.fit.architecture import Model
+from cudadoctor.fit.spec_words import (
+    ABOUT,
+    ALIASES,
+    ATTENTION,
+    BITS,
+    CHECKPOINTING,
+    KEYS,
+    LOSS,
+    MATRICES,
+    METHODS,
+    NO,
+    OF_THE_DEVICE,
+    OFFLOAD,
+    PARALLEL,
+    PARALLEL_WORDS,
+    PLAIN,
+    PRECISION,
+    SEVERAL,
+    SHORT,
+    TARGETS,
+)
 from cudadoctor.fit.workload import (
     ALLOCATED,
     DEVICE,
@@ -23,7 +43,6 @@ from cudadoctor.fit.workload import (
 )
 from cudadoctor.matrix.query import Matrix
 from cudadoctor.model.fact import ParseError
-from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
 FILE = "file"
@@ -65,179 +84,6 @@ class Question(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-# Keys that say nothing about the need: what was measured, by whom, and what others guessed.
-_ABOUT = frozenset(
-    (
-        *("id", "cls", "class", "measured", "measured_bytes", "unit", "unit_ambiguous", "metric_note", "source", "url"),
-        *("confidence", "note", "notes", "scored", "exclude", "naive_error_pct", "impl", "date", "hardware", "torch"),
-        *("comment", "name"),
-    )
-)
-# Key -> how it is called here. Rows of measurements and the options of the command line share one vocabulary.
-_ALIASES = {
-    "batch_size": "batch",
-    "micro_batch": "batch",
-    "micro_batch_size": "batch",
-    "seq_length": "seq",
-    "sequence_len": "seq",
-    "sequence_length": "seq",
-    "max_seq_len": "seq",
-    "max_seq_length": "seq",
-    "cutoff_len": "seq",
-    "max_model_len": "seq",
-    "context_length": "seq",
-    "prompt_tokens": "prompt",
-    "input_len": "prompt",
-    "output_len": "gen",
-    "max_new_tokens": "gen",
-    "optim": "optimizer",
-    "attn_implementation": "attn",
-    "target_modules": "lora_targets",
-    "num_gpus": "n_gpus",
-    "world_size": "n_gpus",
-    "grad_accum": "accum",
-    "gradient_accumulation": "accum",
-    "attention": "attn",
-    "checkpointing": "ckpt",
-    "gradient_checkpointing": "ckpt",
-    "loss": "ce",
-    "context": "seq",
-    "seq_len": "seq",
-    "sequence": "seq",
-    "max_length": "seq",
-    "weights": "quant",
-    "dtype": "quant",
-    "quantization": "quant",
-    "quantisation": "quant",
-    "engine": "framework",
-    "gpus": "n_gpus",
-    "sharding": "parallel",
-    "rank": "lora_r",
-    "lora_rank": "lora_r",
-    "targets": "lora_targets",
-    "kv": "kv_dtype",
-    "kv_cache": "kv_dtype",
-    "kv_quant": "kv_dtype",
-    "level": "metric",
-    "offload": "cpu_offload",
-    "accumulation": "accum",
-    "fused_kernels": "fused",
-    "compile": "fused",
-    "compiled": "fused",
-    "torch_compile": "fused",
-    "act_ckpt": "ckpt",
-    "optimizer_in_backward": "opt_in_bwd",
-    "master_bytes": "master",
-    "vram_gib": "vram",
-    "chunk": "prefill_chunk",
-}
-_KEYS = (
-    *("model", "method", "quant", "batch", "prompt", "gen", "seq", "n_gpus", "parallel", "per_gpu", "gpu", "vram"),
-    *("framework", "attn", "ckpt", "optimizer", "lora_r", "lora_targets", "lora_dropout", "lora_bpp", "data", "accum"),
-    *(
-        "opt_in_bwd",
-        "ce",
-        "fused",
-        "foreach",
-        "fused_optimizer",
-        "master",
-        "grad",
-        "cpu_offload",
-        "precision",
-        "metric",
-        "arch",
-    ),
-    *("kv_dtype", "prefill_chunk", "expandable_segments", "config", "variable_length", "tp", "pp"),
-)
-
-# Of a quantisation that is not known: how many bits its name tells.
-_BITS = pattern(r"(?<!\d)(?:int|uint|fp|nf|w|q)?[-_]?(4|8|16)(?:[-_]?bits?\b|(?!\d))", re.IGNORECASE)
-
-_METHODS = {
-    "infer": INFER,
-    "inference": INFER,
-    "weights": WEIGHTS,
-    "weights_only": WEIGHTS,
-    "full": FULL,
-    "lora": LORA,
-    "qlora": QLORA,
-}
-_LOSSES = {
-    "bf16_ce": "bf16",
-    "hf_old": "upcast",
-    "fp32_full": "fp32",
-    "hf": "plain",
-    "hf_new": "plain",
-    "liger": "fused",
-    "cce": "fused",
-    "cut": "fused",
-    "unsloth": "fused",
-}
-_CHECKPOINTING = {
-    "true": "full",
-    "false": "none",
-    "off": "none",
-    "on": "full",
-    "yes": "full",
-    "all": "full",
-    "block": "full",
-    "layer": "full",
-    "reentrant": "full",
-    "no": "none",
-    "sac": "selective",
-    "selective_layer": "selective",
-    "selective_2": "selective",
-    "selective-op": "selective",
-    "offloaded": "full_offload",
-    "cpu_offload": "full_offload",
-    "selective_op": "selective",
-    "op": "selective",
-    "offload": "full_offload",
-    "unsloth": "full_offload",
-}
-_PARALLEL = {
-    "": "none",
-    "none": "none",
-    "ddp": "ddp",
-    "dp": "ddp",
-    "zero1": "zero1",
-    "zero2": "zero2",
-    "zero3": "zero3",
-    "fsdp": "fsdp",
-    "fsdp1": "fsdp",
-    "fsdp2": "fsdp",
-    "fullshard": "fsdp",
-    "distributedoptimizer": "zero1",
-    "tensorparallel": "tp",
-    "pipelineparallel": "pp",
-    "dataparallel": "ddp",
-    "devicemap": "pp",
-    "tp": "tp",
-    "pp": "pp",
-}
-# What of a word that is not known decides, the first that is in it.
-_PARALLEL_WORDS = {
-    "zero3": "zero3",
-    "stage3": "zero3",
-    "fsdp": "fsdp",
-    "hsdp": "fsdp",
-    "zero2": "zero2",
-    "stage2": "zero2",
-    "zero1": "zero1",
-    "deepspeed": "zero2",
-    "tp": "tp",
-    "tensor": "tp",
-    "pp": "pp",
-    "pipe": "pp",
-    "auto": "pp",
-    "naive": "pp",
-    "ddp": "ddp",
-    "data": "ddp",
-}
-# Weights in these can be trained in full; in all others they are quantised.
-_PLAIN = ("bf16", "fp16", "fp32", "float16", "bfloat16", "float32", "f16", "f32")
-
-
 def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[str], Model]] = None) -> Question:
     """The question that one object asks. `find` reads what stands under "model" where that may be more than a name of
     the catalogue (a path). Raises ParseError, one sentence, for a key or a value that is not understood, and for two
@@ -274,15 +120,15 @@ def _known(row: Mapping[str, Any]) -> tuple[_Said, tuple[str, ...]]:
     notes: list[str] = []
     for key, value in row.items():
         name = str(key).strip().lower().replace("-", "_")
-        name = _ALIASES.get(name, name)
-        if name in _ABOUT or value is None or (remarks and name.endswith("_note")):
+        name = ALIASES.get(name, name)
+        if name in ABOUT or value is None or (remarks and name.endswith("_note")):
             continue
-        if name not in _KEYS:
-            near = difflib.get_close_matches(name, (*_KEYS, *_ALIASES), 1, 0.8 if remarks else 0.75)
+        if name not in KEYS:
+            near = difflib.get_close_matches(name, (*KEYS, *ALIASES), 1, 0.8 if remarks else 0.75)
             if near:
                 raise ParseError(f"The key {_shown(key)} is not known: {near[0]} is meant, perhaps.")
             if not remarks:
-                raise ParseError(f"The key {_shown(key)} is not known; known are {', '.join(_KEYS)}.")
+                raise ParseError(f"The key {_shown(key)} is not known; known are {', '.join(KEYS)}.")
             notes.append(f"the key {_shown(key)} is not known and was left out")
             continue
         if name in said and said[name] != value:
@@ -293,14 +139,14 @@ def _known(row: Mapping[str, Any]) -> tuple[_Said, tuple[str, ...]]:
 
 def _method(said: _Said) -> str:
     text = str(said.get("method", "infer")).lower()
-    method = _METHODS.get(text)
+    method = METHODS.get(text)
     if method is None:
         # dora, rslora, loftq and others are adapters of the same size.
         guess = LORA if "lora" in text or "dora" in text else FULL if "full" in text or "sft" in text else None
         if guess is None or not said.published:
             raise ParseError(f"The method {_shown(said['method'])} is none of infer, weights, full, lora and qlora.")
         method = said.refuse("", "method", guess)
-    quantised = str(said.get("quant", "bf16")).lower() not in _PLAIN
+    quantised = str(said.get("quant", "bf16")).lower() not in PLAIN
     if method == LORA and quantised:
         return QLORA
     if method == FULL and quantised:
@@ -335,7 +181,7 @@ def _model(matrix: Matrix, said: _Said, find: Optional[Callable[[str], Model]]) 
         try:
             stored = scheme(matrix, _scheme_name(quant)).name
         except ParseError as error:
-            bits = _BITS.search(str(quant))
+            bits = BITS.search(str(quant))
             usual = {"4": "gptq-int4", "8": "int8", "16": "bf16"}.get(bits.group(1) if bits else "")
             if usual is None:
                 raise
@@ -358,23 +204,6 @@ def _scheme_name(value: Any) -> str:
     return value[len("gguf:") :] if value.lower().startswith("gguf:") else value
 
 
-_SHORT = {
-    "layers": "num_hidden_layers",
-    "hidden": "hidden_size",
-    "heads": "num_attention_heads",
-    "kv_heads": "num_key_value_heads",
-    "head_dim": "head_dim",
-    "intermediate": "intermediate_size",
-    "vocab": "vocab_size",
-    "tie_embeddings": "tie_word_embeddings",
-    "window": "sliding_window",
-    "sliding_window": "sliding_window",
-    "max_context": "max_position_embeddings",
-    "experts": "num_local_experts",
-    "top_k": "num_experts_per_tok",
-    "experts_per_tok": "num_experts_per_tok",
-    "moe_intermediate": "intermediate_size",
-}
 # What a model of whose dimensions alone are known may be built like: with gated feed-forward parts, or without.
 _ALIKE = ("llama", "gpt_neox")
 _SAME = 0.01
@@ -435,14 +264,11 @@ def _towers(matrix: Matrix, named: Optional[Model]) -> list[Mapping[str, Any]]:
 def _configs(dimensions: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The short form of measurements as config.json's of what is commonly built."""
     config: dict[str, Any] = {
-        long: dimensions[name] for name, long in _SHORT.items() if dimensions.get(name) is not None
+        long: dimensions[name] for name, long in SHORT.items() if dimensions.get(name) is not None
     }
     if config.get("num_local_experts"):
         return [{**config, "model_type": "mixtral"}]
     return [{**config, "model_type": family} for family in _ALIKE]
-
-
-_OF_THE_DEVICE = ("smi", "nvml", "nvitop", "nvtop", "gpustat", "wandb", "driver", "task manager")
 
 
 def _level(said: _Said, method: str) -> str:
@@ -453,7 +279,7 @@ def _level(said: _Said, method: str) -> str:
     if "file" in text or text == "weights":
         return FILE
     # nvitop, nvtop, gpustat, wandb's figures and the like ask NVML.
-    if any(word in text for word in _OF_THE_DEVICE) or text in (DEVICE, "gpu memory", "vram", "process"):
+    if any(word in text for word in OF_THE_DEVICE) or text in (DEVICE, "gpu memory", "vram", "process"):
         return DEVICE
     if RESERVED in text:
         return RESERVED
@@ -492,18 +318,7 @@ def _workload(matrix: Matrix, said: _Said, method: str) -> Workload:
         prompt=prompt if prompt else None,
         engine=_engine(framework),
         framework=framework,
-        attention=_word(said, "attn", "sdpa", {"flash": "flash", "fa2": "flash", "flash_attention_2": "flash",
-                                               "sdpa": "sdpa", "eager": "eager", "math": "eager",
-                                               "xformers": "flash", "flex": "flash", "sage": "flash",
-                                               "fa1": "flash", "fa3": "flash", "fa4": "flash", "flash2": "flash",
-                                               "flash3": "flash", "flash_attn": "flash", "flash_attn_2": "flash",
-                                               "flash_attn_3": "flash", "flash_attention": "flash",
-                                               "flash_attention_3": "flash", "flash-attn": "flash",
-                                               "flashattention": "flash", "flashinfer": "flash", "true": "flash",
-                                               "flex_attention": "flash", "paged": "flash", "efficient": "sdpa",
-                                               "mem_efficient": "sdpa", "cudnn": "sdpa", "default": "sdpa",
-                                               "auto": "sdpa", "naive": "eager", "none": "eager", "false": "eager"},
-                        "flash, sdpa and eager"),
+        attention=_word(said, "attn", "sdpa", ATTENTION),
         kv=_cache_type(matrix, said),
         prefill_chunk=_whole(said, "prefill_chunk", 0) or 0,
         sharding=Sharding(kind, number),
@@ -515,13 +330,13 @@ def _parallel(said: _Said) -> str:
     """Combinations are counted as the one of them that divides the states of training."""
     text = said.get("parallel", "none")
     plain = text.strip().lower().replace("_", "").replace("-", "").replace(" ", "") if isinstance(text, str) else ""
-    if plain in _PARALLEL:
-        return _PARALLEL[plain]
+    if plain in PARALLEL:
+        return PARALLEL[plain]
     if said.published:
-        for word, kind in _PARALLEL_WORDS.items():
+        for word, kind in PARALLEL_WORDS.items():
             if word in plain:
                 return str(said.refuse("", "parallel", kind))
-    return _word(said, "parallel", "none", _PARALLEL, "none, ddp, zero1, zero2, zero3, fsdp, tp and pp")
+    return _word(said, "parallel", "none", PARALLEL)
 
 
 def _cache_type(matrix: Matrix, said: _Said) -> str:
@@ -553,33 +368,7 @@ def _training(matrix: Matrix, said: _Said, workload: Workload) -> Workload:
         said,
         "precision",
         "fp32" if quant in ("fp32", "f32", "float32") else "bf16",
-        {
-            "bf16": "bf16",
-            "bfloat16": "bf16",
-            "bf16-true": "bf16",
-            "pure-bf16": "bf16",
-            "mixed": "mixed",
-            "amp": "mixed",
-            "bf16-mixed": "mixed",
-            "fp16": "fp16",
-            "16-mixed": "fp16",
-            "fp16-mixed": "fp16",
-            "float16": "fp16",
-            "pure_bf16": "bf16",
-            "bf16_true": "bf16",
-            "amp_bf16": "mixed",
-            "amp_fp16": "fp16",
-            "mixed_bf16": "mixed",
-            "mixed-bf16": "mixed",
-            "mixed_fp16": "fp16",
-            "bf16_mixed": "mixed",
-            "fp8": "mixed",
-            "float8": "mixed",
-            "fp32": "fp32",
-            "float32": "fp32",
-            "tf32": "fp32",
-        },
-        "bf16, mixed, fp16 and fp32",
+        PRECISION,
     )
     optimizer = _word(said, "optimizer", "adamw", None).lower()
     master = _whole(said, "master", None)
@@ -599,21 +388,19 @@ def _training(matrix: Matrix, said: _Said, workload: Workload) -> Workload:
             said,
             "ckpt",
             "none",
-            {**_CHECKPOINTING, **{name: name for name in ("none", "full", "selective", "full_offload")}},
-            "none, full, selective and full_offload",
+            CHECKPOINTING,
         ),
         loss=_word(
             said,
             "ce",
             "plain",
-            {**_LOSSES, **{name: name for name in ("plain", "upcast", "fp32", "bf16", "chunked", "fused")}},
-            "plain, upcast, fp32, bf16, chunked and fused",
+            LOSS,
         ),
         lora=Lora(
             rank=_whole(said, "lora_r", 16) or 16,
             targets=_targets(said),
             dropout=dropout,
-            width=_whole(said, "lora_bpp", None) or _adapter_width(workload.framework, precision),
+            width=_whole(said, "lora_bpp", None) or _adapter_width(matrix, workload.framework, precision),
         ),
         accumulation=_flag(said, "accum", False),
         variable_length=_flag(said, "variable_length", "variable length" in data),
@@ -639,62 +426,10 @@ def _optimizer(matrix: Matrix, said: _Said, name: str) -> str:
         return str(said.refuse(str(error), "optimizer", like))
 
 
-def _adapter_width(framework: str, precision: str) -> int:
-    """PEFT makes adapters in fp32 whatever the model is kept in; litgpt and torchtune make them as the model is."""
-    lower = framework.lower()
-    own = any(name in lower for name in ("litgpt", "torchtune"))
-    return 2 if own and precision == "bf16" else 4
-
-
-_MATRICES = frozenset(("q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up", "all", "head", "experts"))
-_SEVERAL = {
-    "all_mlp": ("gate", "up", "down"),
-    "all_attention": ("q", "k", "v", "o"),
-    "qkvo": ("q", "k", "v", "o"),
-}
-_TARGETS = {
-    "q_proj": "q",
-    "k_proj": "k",
-    "v_proj": "v",
-    "o_proj": "o",
-    "out_proj": "o",
-    "output_proj": "o",
-    "gate_proj": "gate",
-    "up_proj": "up",
-    "down_proj": "down",
-    "qkv_fused": "qkv",
-    "qkv_proj": "qkv",
-    "c_attn": "qkv",
-    "query_key_value": "qkv",
-    "all-linear": "all",
-    "all_linear": "all",
-    "all linear": "all",
-    "linear": "all",
-    "all-linear-layers": "all",
-    "*": "all",
-    "mlp": "all_mlp",
-    "ffn": "all_mlp",
-    "attn": "all_attention",
-    "attention": "all_attention",
-    "wq": "q",
-    "wk": "k",
-    "wv": "v",
-    "wo": "o",
-    "w_pack": "qkv",
-    "wqkv": "qkv",
-    "fc1": "up",
-    "fc2": "down",
-    "dense_h_to_4h": "up",
-    "dense_4h_to_h": "down",
-    "gate_up_proj": "gate_up",
-    "lm_head": "head",
-    "query": "q",
-    "key": "k",
-    "value": "v",
-    "w1": "gate",
-    "w2": "down",
-    "w3": "up",
-}
+def _adapter_width(matrix: Matrix, framework: str, precision: str) -> int:
+    """PEFT makes adapters in fp32 whatever the model is kept in; some frameworks make them as the model is."""
+    as_model = matrix.training_framework(framework).adapters == "model"
+    return 2 if as_model and precision == "bf16" else 4
 
 
 def _targets(said: _Said) -> tuple[str, ...]:
@@ -707,9 +442,9 @@ def _targets(said: _Said) -> tuple[str, ...]:
         return Lora().targets
     found: list[str] = []
     for word in words:
-        name = _TARGETS.get(word.strip().lower(), word.strip().lower())
-        found += _SEVERAL.get(name, (name,))
-    if said.published and not _MATRICES.intersection(found):
+        name = TARGETS.get(word.strip().lower(), word.strip().lower())
+        found += SEVERAL.get(name, (name,))
+    if said.published and not MATRICES.intersection(found):
         said.refuse("", "lora_targets", Lora().targets)
         return Lora().targets
     return tuple(dict.fromkeys(found))
@@ -723,12 +458,11 @@ def _offload(said: _Said) -> str:
         said,
         "cpu_offload",
         "none",
-        {"none": "none", "optimizer": "optimizer", "all": "all", "layers": "layers", "cpu": "all", "params": "all"},
-        "none, optimizer, all and layers",
+        OFFLOAD,
     )
 
 
-def _word(said: _Said, key: str, default: str, known: Optional[Mapping[str, str]], listed: str = "") -> str:
+def _word(said: _Said, key: str, default: str, known: Optional[Mapping[str, str]]) -> str:
     value = said.get(key, default)
     if isinstance(value, bool) and known is not None and str(value).lower() in known:
         value = str(value).lower()
@@ -738,7 +472,9 @@ def _word(said: _Said, key: str, default: str, known: Optional[Mapping[str, str]
     if known is None:
         return word
     if word.lower() not in known:
-        return str(said.refuse(f"The value of {key}, {_shown(value)}, is none of {listed}.", key, default))
+        *most, last = dict.fromkeys(known.values())
+        sentence = f"The value of {key}, {_shown(value)}, is none of {', '.join(most)} and {last}."
+        return str(said.refuse(sentence, key, default))
     return known[word.lower()]
 
 
@@ -762,16 +498,13 @@ def _number(said: _Said, key: str, default: Optional[float], most: float) -> Opt
     return float(value)
 
 
-_NO = ("", "no", "false", "off", "none", "n", "0")
-
-
 def _flag(said: _Said, key: str, default: bool) -> bool:
     value = said.get(key, default)
     if value in (0, 1):
         return bool(value)
     if said.published and isinstance(value, (int, float)) and value > 1:
         return True  # so many steps of accumulation, for one
-    if said.published and isinstance(value, str) and value.strip().lower() in _NO:
+    if said.published and isinstance(value, str) and value.strip().lower() in NO:
         return False
     instead = bool(value) if isinstance(value, str) else default
     return bool(said.refuse(f"The value of {key} is to be true or false, not {_shown(value)}.", key, instead))

@@ -48,7 +48,7 @@ from cudadoctor.fit.need import (
 from cudadoctor.fit.optimizers import largest, optimizer, state_bytes
 from cudadoctor.fit.quantisation import tensor_bytes, weight_bytes
 from cudadoctor.fit.sharding import ZERO, Shares, layer_parameters, outside_parameters, share_of, shares
-from cudadoctor.fit.workload import FULL, QLORA, Lora, Workload
+from cudadoctor.fit.workload import CHECKPOINTINGS, FULL, PRECISIONS, QLORA, Lora, Workload
 from cudadoctor.matrix.memory import Family, Framework, Loss, Optimizer, Range
 from cudadoctor.matrix.query import Matrix
 from cudadoctor.matrix.versions import numbers
@@ -57,8 +57,7 @@ from cudadoctor.model.pattern import pattern
 from cudadoctor.model.record import NamedTuple
 
 _VERSION = pattern(r"\d+(?:\.\d+)+")
-_PRECISIONS = ("bf16", "mixed", "fp16", "fp32")
-_CHECKPOINTING = ("none", "full", "selective", "full_offload")
+_MOST_SHOWN = 60
 _COUNTED = "counted from the architecture"
 _FLAT = "DeepSpeed: ZeRO keeps an fp32 copy of its partition"
 _BUCKETS = "DeepSpeed: reduce_bucket_size is 5e8 unless it is set, and one bucket fills while the other is reduced"
@@ -120,15 +119,15 @@ def _case(matrix: Matrix, model: Model, workload: Workload) -> _Case:
         raise ParseError(f"{shape.name} has no layers: there is nothing to train")
     if workload.batch < 1 or workload.context < 1:
         raise ParseError("a batch has one sequence or more, and a sequence one token or more")
-    if workload.checkpointing not in _CHECKPOINTING:
-        raise ParseError(f"checkpointing {workload.checkpointing[:40]!a} is none of {', '.join(_CHECKPOINTING)}")
+    if workload.checkpointing not in CHECKPOINTINGS:
+        raise ParseError(f"checkpointing {workload.checkpointing[:40]!a} is none of {', '.join(CHECKPOINTINGS)}")
     framework = matrix.training_framework(workload.framework)
     workload = _all_if_none(shape, _of_its_time(framework, workload))
     precision = workload.precision
     if framework.precision and "precision" not in workload.stated and workload.method == FULL:
         precision = framework.precision
-    if precision not in _PRECISIONS:
-        raise ParseError(f"the precision {precision[:40]!a} is none of {', '.join(_PRECISIONS)}")
+    if precision not in PRECISIONS:
+        raise ParseError(f"the precision {precision[:40]!a} is none of {', '.join(PRECISIONS)}")
     full = workload.method == FULL
     kind = workload.sharding.kind
     deepspeed = kind in ZERO or (full and bool(workload.master_bytes))
@@ -326,10 +325,11 @@ def _gradients(case: _Case, adapters: int, reduced: bool = False) -> list[Term]:
     count = _trained(case, adapters)
     width = case.width
     if case.workload.offload == "all":
+        layer = layer_parameters(case.shape)
         return [
             _term(
-                *(GRADIENTS, "gradients on their way to the host", 2 * width * layer_parameters(case.shape)),
-                *("2 layers x bytes", "", case.framework.source),
+                *(GRADIENTS, "gradients on their way to the host", 2 * width * layer, "2 layers x bytes"),
+                *(f"2 x {layer:,} x {width}", case.framework.source),
             )
         ]
     divisor = case.shares.gradients
@@ -777,7 +777,9 @@ def _adapters(case: _Case) -> int:
             count += share_of(tensor, tensor.copies * _adapter(case, tensor), case.shares)
     count += _joined(case)
     if not count and "head" not in lora.targets:
-        raise ParseError(f"{shape.name} has none of the matrices that LoRA is to change: {', '.join(lora.targets)}")
+        named = ", ".join(lora.targets)
+        shown = named if len(named) <= _MOST_SHOWN and named.isprintable() else ascii(named[:_MOST_SHOWN])
+        raise ParseError(f"{shape.name} has none of the matrices that LoRA is to change: {shown}")
     if "head" in lora.targets:
         count += lora.rank * (shape.vocabulary + shape.hidden)
     return count

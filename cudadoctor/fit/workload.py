@@ -7,12 +7,17 @@ from typing import Optional
 from cudadoctor.model.record import NamedTuple
 
 INFER, FULL, LORA, QLORA, WEIGHTS = "infer", "full", "lora", "qlora", "weights"
-METHODS = (INFER, FULL, LORA, QLORA, WEIGHTS)
+
+# The words of each choice, as people give them (training frameworks and optimizers stand in compat/memory.toml).
 ENGINES = ("transformers", "vllm", "llama.cpp")
+ATTENTION_KINDS = ("flash", "sdpa", "eager")
+PRECISIONS = ("bf16", "mixed", "fp16", "fp32")
+CHECKPOINTINGS = ("none", "full", "selective", "full_offload")
+LOSSES = ("plain", "upcast", "fp32", "bf16", "chunked", "fused")
+OFFLOADS = ("none", "optimizer", "all", "layers")
 
 # What a measurement or a limit is about.
 ALLOCATED, RESERVED, DEVICE = "allocated", "reserved", "device"
-LEVELS = (ALLOCATED, RESERVED, DEVICE)
 
 
 class Lora(NamedTuple):
