@@ -190,6 +190,13 @@ def test_an_adapter_keeps_its_input(style: Style, each: int) -> None:
     assert kept == each * INNER
 
 
+def test_a_quantised_matrix_keeps_its_input_until_the_next_step() -> None:
+    found = parts_of(Style(keeps_inputs=True), attention=HEADS, feed_forward=MLP)
+    assert found["input of attention"] == 2 * 2 * HIDDEN
+    assert found["output of attention"] == 2 * 40  # that of this step is kept by the attention
+    assert found["last matrix of feed-forward"] == 2 * 2 * INNER
+
+
 def test_a_layer_passes_three_times_its_inner_and_twice_its_outer_width() -> None:
     assert passing(Layers(0, 1, HEADS, MLP), HIDDEN, 2) == 2 * (3 * INNER + 2 * HIDDEN)
     experts = FeedForward(INNER, True, experts=8, experts_per_token=2)
