@@ -446,7 +446,9 @@ def _style(case: _Case) -> act.Style:
     else:
         mode = "cast" if framework.autocast or case.precision in ("mixed", "fp16") else "wide"
     kept = family if family and not framework.packs else None  # litgpt runs every model with layers of its own
-    eager = workload.attention == "eager" or bool(family and family.always_scores)
+    biased = case.matrix.biased_scores(case.shape.family)
+    written_out = workload.attention == "sdpa" and case.matrix.without_sdpa(case.shape.family)
+    eager = workload.attention == "eager" or biased or written_out
     return act.Style(
         width=case.compute,
         residual=case.residual,
@@ -465,7 +467,7 @@ def _style(case: _Case) -> act.Style:
         dropouts=kept.dropouts if kept else 0,
         inner_dropout=bool(kept and kept.inner_dropout),
         probability_dropout=bool(kept and kept.probability_dropout),
-        wide_softmax=case.residual > case.compute or not (kept and kept.probability_dropout) or kept.always_scores,
+        wide_softmax=case.residual > case.compute or not (kept and kept.probability_dropout) or biased,
         softmax_input=_is_before(workload, framework.softmax_since),
         repeats=framework.repeats_kv or workload.batch > 1,
         copies_output=framework.packs or bool(kept and kept.copies_output),

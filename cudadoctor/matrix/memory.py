@@ -66,7 +66,6 @@ class Family(NamedTuple):
     dropouts: int
     inner_dropout: bool
     probability_dropout: bool
-    always_scores: bool
     copies_output: bool
     wide_norm_weight: bool
     source: str

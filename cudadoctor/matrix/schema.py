@@ -584,7 +584,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             **{
                 name: _c(_flag, "true or false")
                 for name in (
-                    *("relu", "inner_dropout", "probability_dropout", "always_scores", "copies_output"),
+                    *("relu", "inner_dropout", "probability_dropout", "copies_output"),
                     "wide_norm_weight",
                 )
             },

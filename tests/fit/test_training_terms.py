@@ -260,3 +260,11 @@ def test_what_older_versions_keep(matrix: Matrix) -> None:
     said = {**said, "batch": 1, "checkpointing": "full"}
     assert "copies that a step makes" in amounts(of(matrix, bert, framework="transformers 4.30", **said), OPTIMIZER)
     assert "copies that a step makes" not in amounts(of(matrix, bert, framework="transformers 4.18", **said), OPTIMIZER)
+
+
+@pytest.mark.parametrize(("name", "attention"), [("gpt-oss-20b", "sdpa"), ("t5-base", "flash")])
+def test_scores_that_no_fused_kernel_knows_are_kept(matrix: Matrix, name: str, attention: str) -> None:
+    # gpt-oss has sinks, T5 a bias of positions: both are run as if eager attention had been asked for.
+    model = find(matrix, name)
+    need = of(matrix, model, method=FULL, attention=attention, context=512, batch=4)
+    assert need.allocated == of(matrix, model, method=FULL, attention="eager", context=512, batch=4).allocated
