@@ -7,8 +7,8 @@ Two units
 Who means what
     - nvidia-smi and NVML: MiB. What they call the total is less than the card has, because the driver and, where it is
       on, ECC keep some: 23.99 GiB of 24.
-    - PyTorch's messages: MiB and GiB, written so. torch.cuda.memory_allocated() gives bytes; who divides by 1e9 gets GB,
-      by 1024**3 GiB, and prints "GB" in both cases.
+    - PyTorch's messages: MiB and GiB, written so. torch.cuda.memory_allocated() gives bytes; who divides by 1e9 gets
+      GB, by 1024**3 GiB, and prints "GB" in both cases.
     - vLLM: GiB, in older logs written GB. SGLang: GiB, written GB.
     - Hugging Face's pages, ollama's and llama.cpp's lists of files: GB (llama.cpp's own log: MiB and GiB).
     - Papers and blogs: either. A table without a unit's name is off by 7 percent for one of its readers.

@@ -12,8 +12,8 @@ Inference
     - Weights: parameters times bytes. bf16 takes 2 bytes a parameter, int8 1, four bits 0.52 to 0.56 with their scales.
       Embeddings and the output head mostly stay in 16 bits: small models with a large vocabulary shrink less.
     - KV cache: 2 x layers x heads of keys and values x size of a head x bytes, for each token of each sequence. Grouped
-      queries (GQA) and latent attention (MLA) make it a few times smaller than the hidden size suggests; a sliding window
-      bounds it.
+      queries (GQA) and latent attention (MLA) make it a few times smaller than the hidden size suggests; a sliding
+      window bounds it.
     - The prompt passes at once, unless the engine takes it in pieces: its activations are the peak of short answers.
     - vLLM and SGLang take a share of the card for their pool, whatever the model needs. That it is full is no sign that
       the model needs it.
@@ -21,7 +21,8 @@ Inference
 Training
     - Weights, gradients and the optimizer's states. With AdamW and bf16 throughout 8 bytes a parameter, with mixed
       precision 16 or more. LoRA trains little: there the weights alone count, QLoRA keeps them in four bits.
-    - Activations: they grow with batch times length. Checkpointing keeps one tensor a layer and computes the rest again.
+    - Activations: they grow with batch times length. Checkpointing keeps one tensor a layer and computes the rest
+      again.
     - Logits: tokens times vocabulary, several times over, half of it in 32 bits. With a vocabulary of 128 000 this is
       nearly 2 GB for 1000 tokens; a fused or chunked loss takes it away.
     - AdamW without fused=True copies all parameters for a moment.
