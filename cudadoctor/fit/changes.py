@@ -10,9 +10,19 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Change, Combination
-from cudadoctor.fit.architecture import DECODER, DIFFUSION, ENCODER_DECODER, LINEAR, Model
+from cudadoctor.fit.architecture import (
+    DECODER,
+    DIFFUSION,
+    EMBEDDING,
+    ENCODER_DECODER,
+    EXPERT,
+    HEAD,
+    LINEAR,
+    Model,
+)
 from cudadoctor.fit.limits import has_context, most, with_batch, with_context
-from cudadoctor.fit.need import CACHED, CONTEXT, WEIGHTS
+from cudadoctor.fit.need import CACHED, CONTEXT, KV_CACHE, LOGITS, WEIGHTS
+from cudadoctor.fit.quantisation import tensor_bytes
 from cudadoctor.fit.sums import Setting, Sums
 from cudadoctor.fit.workload import FULL, INFER, LORA, QLORA, Sharding, Workload
 from cudadoctor.matrix.changes import ChangeRow
@@ -550,6 +560,7 @@ def _numbers(sums: Sums, before: Setting, after: Setting) -> dict[str, Any]:
         "gpus": workload.sharding.degree,
         "chunk": workload.prefill_chunk,
         "layers": _layers_kept(after),
+        "experts": _experts_away(sums, before, after),
         "gib": max(1, (min(room, kept) if kept else room - beside) // _GIB),
         "host": max(1, (ram if ram is not None else max(0, moved) * 5 // 4) // _GIB),
         "moved": -(-max(0, moved) // _GIB),
@@ -559,6 +570,25 @@ def _numbers(sums: Sums, before: Setting, after: Setting) -> dict[str, Any]:
         "method": "full" if workload.method == FULL else "lora",
         "compute": "torch.bfloat16" if _serves(sums, after, "bf16") else "torch.float16",
     }
+
+
+def _experts_away(sums: Sums, before: Setting, after: Setting) -> str:
+    """llama.cpp can leave experts to the processor, and keep on the GPU what every token needs of every layer. How that
+    is written where no more memory is to be taken than by whole layers; else nothing."""
+    shape, need = after.model.architecture, sums.need(before)
+    layers, kept = shape.layer_count, after.workload.gpu_layers
+    mixed = sum(run.number for run in shape.layers if run.feed_forward is not None and run.feed_forward.experts)
+    if not mixed or kept is None or need is None or after.workload.engine != "llama.cpp":
+        return ""
+    sizes = tensor_bytes(sums.matrix, after.model)
+    experts = sum(size for one, size in sizes if one.role == EXPERT)
+    others = sum(size for one, size in sizes if one.role != EXPERT and one.layers is not None)
+    cached = sum(term.bytes for term in need.terms if term.part == KV_CACHE)
+    ends = sum(size for one, size in sizes if one.role == (EMBEDDING if shape.tied else HEAD))
+    logits = sum(term.bytes for term in need.terms if term.part == LOGITS)
+    room = experts * kept // layers - (others + cached) * (layers - kept) // layers - ends - logits
+    here = max(-1, room * mixed // max(experts, 1))
+    return f", or faster: -ngl 999 --n-cpu-moe {layers - here}" if here >= 0 else ""
 
 
 def _layers_kept(after: Setting) -> int:

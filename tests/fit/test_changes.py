@@ -53,7 +53,7 @@ def test_each_demand_is_asked_for(matrix: Matrix) -> None:
 
 def test_lines_speak_of_numbers_that_there_are(matrix: Matrix) -> None:
     known = {"batch", "steps", "context", "all", "rank", "gpus", "chunk", "layers", "gib", "host", "moved", "method"}
-    known |= {"compute", "storage", "task", "unchecked"}
+    known |= {"compute", "storage", "task", "experts", "unchecked"}
     for row in matrix.raw("changes")["line"]:
         for line in row["lines"]:
             named = set(re.findall(r"(?<!\{)\{(\w+)\}(?!\})", line))

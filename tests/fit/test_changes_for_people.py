@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import plain_sums
 import pytest
-from plain_sums import GIB
+from plain_sums import GIB, MIB
 
 from cudadoctor.fit.catalogue import find
 from cudadoctor.fit.changes import cure, each_alone
 from cudadoctor.fit.estimate import estimate
+from cudadoctor.fit.quantisation import tensor_bytes
 from cudadoctor.fit.sums import Setting, Sums
 from cudadoctor.fit.target import Target
 from cudadoctor.fit.targets import target_of_name, target_of_size
@@ -122,3 +125,35 @@ def test_an_image_model_with_its_blocks_in_the_machines_memory_needs_little(matr
 def test_guidance_in_one_batch_or_not(matrix: Matrix, name: str, at_once: bool) -> None:
     said = estimate(matrix, find(matrix, name), Workload()).assumed
     assert any("two passes at once" in sentence for sentence in said) is at_once
+
+
+@pytest.mark.parametrize(
+    ("name", "experts_away"),
+    [("gpt-oss-20b", True), ("qwen3-30b-a3b", True), ("gpt-oss-120b", True), ("deepseek-v2-lite", True),
+     ("qwen3-14b", False)],
+)  # fmt: skip
+def test_experts_leave_the_gpu_before_layers_do(matrix: Matrix, name: str, experts_away: bool) -> None:
+    """As many of them as take the place that the rest of the layers that would move takes on the GPU."""
+    model = find(matrix, name)
+    model = model._replace(weights="Q4_K_M") if model.weights == "bf16" else model
+    workload = Workload(engine="llama.cpp")
+    found = cure(Sums(matrix, target_of_name(matrix, "RTX 4060")), Setting(model, workload))
+    assert found is not None
+    (line,) = next(change for change in found.changes if change.id == "offload-layers").lines
+    assert ("-ngl 999 --n-cpu-moe" in line) is experts_away
+    if not experts_away:
+        return
+    kept, away = (int(number) for number in re.findall(r"-ngl (\d+), .* --n-cpu-moe (\d+)", line)[0])
+    layers = model.architecture.layer_count
+    assert layers - kept < away <= layers
+    sizes = tensor_bytes(matrix, model)
+    experts = sum(size for one, size in sizes if one.role == "expert")
+    on_gpu = (
+        sum(size for one, size in sizes if one.role not in ("expert", "embedding"))
+        + experts * (layers - away) // layers
+    )
+    beside = {term.part: 0 for term in estimate(matrix, model, workload).terms}
+    for term in estimate(matrix, model, workload).terms:
+        beside[term.part] += term.bytes
+    there = sum(amount for part, amount in beside.items() if part != "weights")
+    assert on_gpu + there <= found.need.expected + 300 * MIB
