@@ -18,7 +18,9 @@ from cudadoctor.fit.spec_words import (
     MATRICES,
     METHODS,
     NO,
+    OF_INFERENCE,
     OF_THE_DEVICE,
+    OF_TRAINING,
     OFFLOAD,
     PARALLEL,
     PARALLEL_WORDS,
@@ -92,6 +94,7 @@ def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[st
         raise ParseError("A question is a JSON object, or a list of them.")
     said, notes = _known(row)
     method = _method(said)
+    _is_about(said, method)
     model = _model(matrix, said, find)
     level = _level(said, method)
     workload = _workload(matrix, said, method)
@@ -132,8 +135,14 @@ def _known(row: Mapping[str, Any]) -> tuple[_Said, tuple[str, ...]]:
             notes.append(f"the key {_shown(key)} is not known and was left out")
             continue
         if name in said and said[name] != value:
+            if remarks and name != str(key):  # the key of that very name counts, or the first of the others
+                said.unread.append(f"{_shown(key)} says something else than {name}: {_shown(said[name])} is assumed")
+                continue
             raise ParseError(f"The key {_shown(key)} contradicts another of the same meaning ({name}).")
         said[name] = value
+    if row.get("impl") == "no_prefill":
+        # What is left once the prompt has passed was measured.
+        said.setdefault("prefill_chunk", 1)
     return said, tuple(notes)
 
 
@@ -142,10 +151,11 @@ def _method(said: _Said) -> str:
     method = METHODS.get(text)
     if method is None:
         # dora, rslora, loftq and others are adapters of the same size.
-        guess = LORA if "lora" in text or "dora" in text else FULL if "full" in text or "sft" in text else None
-        if guess is None or not said.published:
-            raise ParseError(f"The method {_shown(said['method'])} is none of infer, weights, full, lora and qlora.")
-        method = said.refuse("", "method", guess)
+        tuned = LORA if "lora_r" in said or "lora_targets" in said else FULL
+        guess = LORA if "lora" in text or "dora" in text else FULL if "full" in text or "sft" in text else ""
+        guess = guess or (tuned if {"optimizer", "ckpt", "lora_r", "seq"} & set(said) else INFER)
+        sentence = f"The method {_shown(said['method'])} is none of infer, weights, full, lora and qlora."
+        method = said.refuse(sentence, "method", guess)
     quantised = str(said.get("quant", "bf16")).lower() not in PLAIN
     if method == LORA and quantised:
         return QLORA
@@ -153,6 +163,15 @@ def _method(said: _Said) -> str:
         sentence = f"Weights in {_shown(said['quant'])} cannot be trained in full: that is what qlora is for."
         said["quant"] = said.refuse(sentence, "quant", "bf16")
     return str(method)
+
+
+def _is_about(said: _Said, method: str) -> None:
+    """ParseError where a question is answered as if something in it did not stand there."""
+    trains = method in (FULL, LORA, QLORA)
+    for name in () if said.published else OF_INFERENCE if trains else OF_TRAINING:
+        if said.get(name) not in (None, False, "none", 0):
+            kind = "running a model, and it is to be trained" if trains else "training: add method full, lora or qlora"
+            raise ParseError(f"The key {name} is about {kind}.")
 
 
 def _model(matrix: Matrix, said: _Said, find: Optional[Callable[[str], Model]]) -> Model:
@@ -291,17 +310,17 @@ def _level(said: _Said, method: str) -> str:
 
 def _workload(matrix: Matrix, said: _Said, method: str) -> Workload:
     prompt, answer = _whole(said, "prompt", None), _whole(said, "gen", None)
-    context = _whole(said, "seq", None)
+    context = _whole(said, "seq", None, least=1)
     if context is None:
         context = (prompt or 0) + (answer or 0) or Workload().context
     elif method == INFER and prompt is not None and prompt > context:
         said.refuse(f"The prompt ({prompt} tokens) is longer than the context ({context}).", "seq", prompt)
         context = prompt + (answer or 0)
     framework = _word(said, "framework", "", None)
-    number = _whole(said, "n_gpus", 1) or 1
+    number = _whole(said, "n_gpus", 1, least=1) or 1
     kind = _parallel(said)
     for name in ("tp", "pp"):
-        degree = _whole(said, name, 1) or 1
+        degree = _whole(said, name, 1, least=1) or 1
         if degree > 1 and kind == "none":
             kind, number = name, degree
         elif degree > 1 and kind != name:
@@ -313,7 +332,7 @@ def _workload(matrix: Matrix, said: _Said, method: str) -> Workload:
         kind = "pp" if method == INFER else "ddp"
     return Workload(
         method=method,
-        batch=max(1, _whole(said, "batch", 1) or 1),
+        batch=_whole(said, "batch", 1, least=0 if method == WEIGHTS else 1) or 1,
         context=max(1, context),
         prompt=prompt if prompt else None,
         engine=_engine(framework),
@@ -397,7 +416,7 @@ def _training(matrix: Matrix, said: _Said, workload: Workload) -> Workload:
             LOSS,
         ),
         lora=Lora(
-            rank=_whole(said, "lora_r", 16) or 16,
+            rank=_whole(said, "lora_r", 16, least=1) or 16,
             targets=_targets(said),
             dropout=dropout,
             width=_whole(said, "lora_bpp", None) or _adapter_width(matrix, workload.framework, precision),
@@ -478,12 +497,13 @@ def _word(said: _Said, key: str, default: str, known: Optional[Mapping[str, str]
     return known[word.lower()]
 
 
-def _whole(said: _Said, key: str, default: Optional[int], most: int = 10**9) -> Optional[int]:
+def _whole(said: _Said, key: str, default: Optional[int], most: int = 10**9, least: int = 0) -> Optional[int]:
     value = said.get(key, default)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or not 0 <= value <= most:
-        raise ParseError(f"The value of {key} is to be a number from 0 to {most}, not {_shown(value)}.")
+    least = 0 if said.published else least  # tables write 0 for what does not apply
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or not least <= value <= most:
+        raise ParseError(f"The value of {key} is to be a number from {least} to {most}, not {_shown(value)}.")
     if int(value) != value:
         raise ParseError(f"The value of {key} is to be a whole number, not {_shown(value)}.")
     return int(value)

@@ -112,6 +112,11 @@ KEYS = (
     ),
     *("kv_dtype", "prefill_chunk", "expandable_segments", "config", "variable_length", "tp", "pp"),
 )
+OF_TRAINING = (
+    *("optimizer", "precision", "ckpt", "ce", "lora_r", "lora_targets", "lora_dropout", "lora_bpp", "accum"),
+    *("opt_in_bwd", "fused_optimizer", "master"),
+)
+OF_INFERENCE = ("prompt", "gen", "kv_dtype", "prefill_chunk")
 # Of a quantisation that is not known: how many bits its name tells.
 BITS = pattern(r"(?<!\d)(?:int|uint|fp|nf|w|q)?[-_]?(4|8|16)(?:[-_]?bits?\b|(?!\d))", re.IGNORECASE)
 METHODS = {

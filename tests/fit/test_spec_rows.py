@@ -108,10 +108,19 @@ REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"method": "full", "quant": "nf4"}, "cannot be trained in full"),
     ({"seq": 128, "context": 256}, "contradicts"),
     ({"method": "infer", "seq": 100, "prompt": 200}, "longer than the context"),
-    ({"batch": "many"}, "is to be a number from 0"),
+    ({"batch": "many"}, "is to be a number from 1"),
     ({"batch": 1.5}, "a whole number"),
     ({"batch": float("nan")}, "is to be a number"),
-    ({"batch": 10**30}, "is to be a number from 0"),
+    ({"batch": 10**30}, "is to be a number from 1"),
+    # Nothing at all is no batch and no rank: what is usual must not take its place.
+    ({"batch": 0}, "batch is to be a number from 1"),
+    ({"seq": 0}, "seq is to be a number from 1"),
+    ({"n_gpus": 0}, "n_gpus is to be a number from 1"),
+    ({"method": "lora", "lora_r": 0}, "lora_r is to be a number from 1"),
+    # Who forgets the method must not get the answer to another question.
+    ({"lora_r": 16}, "The key lora_r is about training: add method full, lora or qlora."),
+    ({"gradient_checkpointing": True}, "The key ckpt is about training"),
+    ({"method": "full", "kv_dtype": "fp8"}, "The key kv_dtype is about running a model"),
     ({"batch": True}, "is to be a number"),
     ({"per_gpu": "yes"}, "true or false"),
     ({"attn": "fast"}, "none of flash, sdpa and eager"),
@@ -176,6 +185,8 @@ UNREAD: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
     ({"precision": "int8"}, {"precision": "bf16"}),
     ({"lora_targets": ["adapters"]}, {"lora": Lora()}),
     ({"method": "dora"}, {"method": LORA}),
+    ({"method": "prune", "seq": None}, {"method": INFER}),
+    ({"method": "prune", "seq": 512}, {"method": FULL}),
 )
 # The same, where it is understood after all.
 READ_OF_THEM: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
@@ -205,6 +216,22 @@ def test_a_measurement_in_words_of_its_own(
     need, plain = estimate(matrix, model, workload), estimate(matrix, model, workload._replace(unread=()))
     assert need.assumed[len(plain.assumed) :] == workload.unread
     assert (need.device.high > plain.device.high) is (need.device.low < plain.device.low) is bool(notes)
+
+
+def test_a_measurement_taken_after_the_prompt(matrix: Matrix) -> None:
+    """Rows that say so are about what stands then, not about what lives for a moment while the prompt passes."""
+    row = {"id": "x", "model": "qwen3-0.6b", "prompt": 30_720, "gen": 2048, "framework": "transformers-4.51"}
+    after = read_row(matrix, {**row, "impl": "no_prefill"})
+    assert after.workload.prefill_chunk == 1
+    assert read_row(matrix, {**row, "impl": "count_prefill"}).workload.prefill_chunk == 0
+    need = estimate(matrix, after.model, after.workload)
+    assert need.peak == "decoding"
+    assert read_row(matrix, {**row, "impl": "no_prefill", "chunk": 512}).workload.prefill_chunk == 512
+
+
+def test_of_two_keys_of_one_meaning_a_measurement_has_the_plain_one(matrix: Matrix) -> None:
+    question = read_row(matrix, {"id": "x", "model": "llama-3.2-1b", "seq": 512, "max_seq_len": 1024})
+    assert question.workload.context == 512 and len(question.workload.unread) == 1
 
 
 def test_a_measurement_names_a_quantisation_by_its_bits(matrix: Matrix) -> None:
