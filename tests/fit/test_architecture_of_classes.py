@@ -42,6 +42,7 @@ CATALOGUE_CLASSES = {
     "whisper": "WhisperForConditionalGeneration",
     "bart": "BartForConditionalGeneration",
     "m2m_100": "M2M100ForConditionalGeneration",
+    "wav2vec2": "Wav2Vec2ForCTC",
 }
 
 
@@ -98,6 +99,10 @@ def shallow(config: dict[str, Any]) -> dict[str, Any]:
         key: shallow(value) if isinstance(value, dict) else min(value, 7) if key in LAYERS else value
         for key, value in config.items()
     }
+    if "layer_types" in made:
+        made["layer_types"] = made["layer_types"][:7]
+    if made.get("num_kv_shared_layers"):
+        made["num_kv_shared_layers"] = 1
     if "attention_types" in made:
         made.update(attention_types=[[["global", "local"], 3]], num_layers=6)
     if "dual_attention_layers" in made:
