@@ -17,7 +17,8 @@ def optimizer(matrix: Matrix, name: str) -> Optimizer:
     found = known.get(name.strip().lower().replace("-", "_"))
     if found is None:
         near = difflib.get_close_matches(name.lower(), known, 3, 0.5)
-        advice = f"the nearest are {', '.join(near)}" if near else f"known are {', '.join(dict.fromkeys(known))}"
+        first = dict.fromkeys(rule.name for rule in known.values())
+        advice = f"the nearest are {', '.join(near)}" if near else f"known are {', '.join(first)}"
         raise ParseError(f"the optimizer {name[:40]!a} is not known: {advice}")
     return found
 

@@ -851,12 +851,16 @@ def _need(case: _Case, standing: list[Term], moments: dict[str, list[Term]], ada
         return Interval(*(max(bounds) for bounds in zip(*each)))
 
     allocated = level(errs=_ALLOCATED)
+    reserved, device = level(*rest, errs=_RESERVED), level(*rest, *beside, errs=_RESERVED)
+    # Nothing is allocated that is not reserved, and nothing reserved that the device does not show.
+    reserved = reserved._replace(low=max(reserved.low, allocated.low))
+    device = device._replace(low=max(device.low, reserved.low))
     gpus = max(1, case.workload.sharding.degree)
     return Need(
         terms=(*terms, *rest, *beside),
         allocated=allocated,
-        reserved=level(*rest, errs=_RESERVED),
-        device=level(*rest, *beside, errs=_RESERVED),
+        reserved=reserved,
+        device=device,
         all_gpus=Interval(*(gpus * amount for amount in allocated)),
         host=_host(case, adapters),
         gpus=gpus,

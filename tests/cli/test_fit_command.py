@@ -129,6 +129,7 @@ def test_what_does_not_fit_gets_the_cheapest_changes_that_make_it_fit(run: Run) 
         (("--train", "full", "--fsdp", "4"), "sharding", "fsdp"),
         (("--train", "full", "--zero", "3", "--gpus", "8"), "gpus", 8),
         (("--tp", "2"), "sharding", "tp"),
+        (("--tp", "1"), "sharding", "none"),
         (("--pp", "2"), "gpus", 2),
         (("--train", "lora", "--lora-rank", "8"), "lora", {"rank": 8}),
         (("--train", "lora", "--lora-targets", "q_proj,v"), "lora", {"targets": ["q", "v"]}),
