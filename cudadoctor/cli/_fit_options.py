@@ -7,6 +7,8 @@ from typing import Any, Callable, Optional, TypeVar
 
 import click
 
+from cudadoctor.fit.workload import ATTENTION_KINDS, ENGINES, LOSSES, PRECISIONS
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST = 10**9
@@ -49,7 +51,11 @@ MODEL_OPTIONS = (
         metavar="FILE",
         help="Answer the questions of FILE (-: standard input): a JSON object or a list of them.",
     ),
-    click.option("--quant", metavar="TYPE", help="Of the weights: bf16, fp8, int8, nf4, awq, q4_k_m ... [as stored]."),
+    click.option(
+        "--quant",
+        metavar="TYPE",
+        help="Of the weights: bf16, fp8, int8, nf4, awq, q4_k_m ... [as stored; q4_k_m for llama.cpp].",
+    ),
 )
 
 RUN_OPTIONS = (
@@ -67,24 +73,24 @@ RUN_OPTIONS = (
     click.option("--kv", metavar="TYPE", help="Of the KV cache: bf16, fp8, q8_0 ... [bf16]."),
     click.option(
         "--engine",
-        type=click.Choice(["transformers", "vllm", "llama.cpp"]),
+        type=click.Choice((*ENGINES, "ollama")),
         help="What runs it [transformers; llama.cpp for GGUF].",
     ),
-    click.option("--attention", type=click.Choice(["flash", "sdpa", "eager"]), help="How it is computed [sdpa]."),
+    click.option("--attention", type=click.Choice(ATTENTION_KINDS), help="How it is computed [sdpa]."),
     click.option("--optimizer", metavar="NAME", help="Of training: adamw, adamw_8bit, adafactor, sgd ... [adamw]."),
     click.option(
         "--precision",
-        type=click.Choice(["bf16", "mixed", "fp16", "fp32"]),
-        help="Of training: all in bf16, or fp32 weights with autocast (mixed, fp16) [bf16].",
+        type=click.Choice(PRECISIONS),
+        help="Of training: all in bf16, or fp32 weights with autocast (mixed, fp16) [bf16; fp16 on GPUs without it].",
     ),
     click.option(
         "--checkpointing",
         type=click.Choice(["none", "selective", "full", "offload"]),
-        help="Of activations, in training [none].",
+        help="Of activations, in training [none; full for qlora, as PEFT does].",
     ),
     click.option(
         "--loss",
-        type=click.Choice(["plain", "upcast", "fp32", "bf16", "chunked", "fused"]),
+        type=click.Choice(LOSSES),
         help="How the cross entropy is computed [plain: as transformers does]; fused is Liger or CCE.",
     ),
     click.option("--lora-rank", callback=_count, metavar="N", help="Rank of the adapters [16]."),
@@ -119,6 +125,12 @@ TARGET_OPTIONS = (
     click.option("--vram", callback=_amount, metavar="GIB", help="So much memory is free on each GPU."),
     click.option(
         "--ram", callback=_amount, metavar="GIB", help="The machine has so much memory, beside --gpu or --vram."
+    ),
+    click.option(
+        "--os",
+        "system",
+        type=click.Choice(["linux", "windows", "wsl"]),
+        help="The system there, beside --gpu or --vram: not every change works everywhere.",
     ),
     click.option(
         "--disk",

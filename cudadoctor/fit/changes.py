@@ -48,6 +48,7 @@ _TASKS = {DECODER: ', task_type="CAUSAL_LM"', ENCODER_DECODER: ', task_type="SEQ
 _LIKE_TRANSFORMERS = "transformers"
 # Whose words image and video models want.
 _DIFFUSERS = "diffusers"
+_OLLAMA = "ollama"
 # What bitsandbytes makes while it loads; it keeps all of it on the GPU.
 _BY_BITSANDBYTES = ("int8", "nf4", "nf4-dq")
 
@@ -444,7 +445,9 @@ def framework_of(sums: Sums, setting: Setting) -> str:
     """In whose words changes are written: the engine's, the training framework's, else those of transformers."""
     workload = setting.workload
     if not workload.trains:
-        return _DIFFUSERS if setting.model.architecture.kind == DIFFUSION else workload.engine
+        if setting.model.architecture.kind == DIFFUSION:
+            return _DIFFUSERS
+        return _OLLAMA if _OLLAMA in workload.framework.lower() else workload.engine
     name = workload.framework.lower()
     known = sums.matrix.frameworks_of_changes()
     return next((framework for framework in known if name.startswith(framework)), _LIKE_TRANSFORMERS)

@@ -49,16 +49,21 @@ def completed(matrix: Matrix, question: Question, name: str = "", capability: st
 def _as_ollama_has_it(matrix: Matrix, question: Question, name: str) -> Question:
     """Who asks for a model by Ollama's tag, or for llama.cpp, and names no type gets the one that these fetch."""
     model, workload = question.model, question.workload
-    asks_for_it = workload.engine == "llama.cpp" and not question.id
-    meant = asks_for_it if "framework" in workload.stated else is_tag(name)
-    if not meant or workload.method != INFER or "quant" in workload.stated or model.stored is not None:
+    if workload.method != INFER or model.stored is not None or model.architecture.kind != DECODER:
         return question
-    plain = model.architecture.kind == DECODER and scheme(matrix, model.weights).kind == "plain"
-    if not plain or says_weights(matrix, name):
+    if "framework" not in workload.stated and is_tag(name):
+        workload = workload._replace(engine="llama.cpp", framework="ollama")
+    elif workload.engine != "llama.cpp" or question.id:
         return question
-    usual = scheme(matrix, "gguf").name
-    said = f"{usual} is what Ollama and llama.cpp fetch where no other type is named (--quant)"
-    return question._replace(model=model._replace(weights=usual, notes=(*model.notes, said)))
+    if "quant" not in workload.stated and model.weights not in _FETCHED_SO and not says_weights(matrix, name):
+        usual = scheme(matrix, "gguf").name
+        said = f"{usual} is what Ollama and llama.cpp fetch where no other type is named (--quant)"
+        model = model._replace(weights=usual, notes=(*model.notes, said))
+    return question._replace(model=model, workload=workload)
+
+
+# Types of which files are made, too, by those who publish the model.
+_FETCHED_SO = ("mxfp4",)
 
 
 def _as_trainer_has_it(matrix: Matrix, model: Model, workload: Workload, capability: str) -> tuple[Model, Workload]:

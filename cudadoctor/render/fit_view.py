@@ -152,6 +152,8 @@ def doing(workload: Workload, shape: Architecture) -> str:
         return "loading the weights"
     if workload.method == INFER:
         engine = "diffusers" if shape.kind == DIFFUSION else workload.engine
+        if "ollama" in workload.framework.lower():
+            engine = "Ollama"
         texts = [f"inference with {engine}", size]
         if shape.kind in (DECODER, ENCODER_DECODER):
             texts.append(f"KV cache in {workload.kv}")

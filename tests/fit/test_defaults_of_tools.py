@@ -27,7 +27,10 @@ def workload(model: str, **question: Any) -> Any:
         ("llama-3.1-8b", {}, "bf16", "transformers"),
         ("llama-3.1-8b", {"framework": "llama.cpp"}, "Q4_K_M", "llama.cpp"),
         ("8b", {"framework": "llama.cpp"}, "Q4_K_M", "llama.cpp"),
-        ("gpt-oss:20b", {"framework": "llama.cpp"}, "mxfp4", "llama.cpp"),  # so it is published, and kept
+        ("gpt-oss:20b", {}, "mxfp4", "llama.cpp"),  # so it is published, and kept
+        ("llama3.1:8b-instruct-fp16", {}, "fp16", "llama.cpp"),
+        ("deepseek-r1:671b", {}, "Q4_K_M", "llama.cpp"),  # published in FP8, which GGUF files do not know
+        ("llama-3.1-8b", {"framework": "ollama"}, "Q4_K_M", "llama.cpp"),
         ("llama-3.1-8b", {"framework": "vllm"}, "bf16", "vllm"),
         ("llama3.1:8b", {"method": "lora"}, "bf16", "transformers"),
     ],
@@ -84,3 +87,11 @@ def test_how_it_is_trained(model: str, question: dict[str, Any], settings: dict[
 )
 def test_what_ollama_calls_models(tag: str, model: str) -> None:
     assert cudadoctor.will_it_fit(tag, vram=24).answer.model.architecture.name == model
+
+
+def test_what_helps_is_said_in_ollamas_words() -> None:
+    lines = {line for change in cudadoctor.will_it_fit("llama3.1:8b", seq=65536, vram=8).answer.changes
+             for line in change.lines}  # fmt: skip
+    assert "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0 ollama serve" in lines
+    assert any("ollama ps" in line for line in lines)
+    assert not any("-ngl" in line or "-ctk" in line for line in lines)
