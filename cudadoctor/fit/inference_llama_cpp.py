@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudadoctor.fit.architecture import DECODER, HEAD, LATENT, WINDOW
+from cudadoctor.fit.architecture import DECODER, HEAD, LATENT, WINDOW, Attention, FeedForward
 from cudadoctor.fit.inference_parts import (
     MIB,
     Moment,
@@ -15,6 +15,7 @@ from cudadoctor.fit.inference_parts import (
     ranged,
     weights,
 )
+from cudadoctor.fit.interval import spread
 from cudadoctor.fit.kv_cache import Held, Run, cache
 from cudadoctor.fit.need import ACTIVATIONS, CACHED, LOGITS, WEIGHTS, Interval, Need, Term
 from cudadoctor.parse.errors import ParseError
@@ -96,71 +97,66 @@ def _embedding(run: Setup) -> int:
 def _compute(run: Setup, tokens: int, context: int, head: bool) -> list[Term]:
     """The compute buffer: what lives at once in the graph of `tokens`, at each of the places where that may be most."""
     shape = run.shape
-    copies = run.number("hidden_copies")
     found = []
     if head and shape.vocabulary:
-        numbers = shape.vocabulary + shape.hidden
-        text = f"{tokens} x ({shape.vocabulary:,} + {shape.hidden:,}) x 4"
-        # Ollama's own runner asks for the last token's logits of each sequence only, the older one for all.
-        low = 0.0 if "ollama" in run.workload.framework.lower() else 0.98
-        found.append(_term(LOGITS, "logits of a batch", tokens * numbers * _FLOAT,
-                           "tokens x (vocabulary + hidden) x 4", text, copies.source, low, 1.1))  # fmt: skip
-    widest = max((one.attention for one in shape.layers if one.attention), key=lambda one: one.heads, default=None)
-    mask = tokens * context
-    windows = any(one.attention is not None and one.attention.kind == WINDOW for one in shape.layers)
-    if widest is not None and run.workload.attention == "eager":
-        numbers = tokens * (round(copies.expected) * shape.hidden) + mask + widest.heads * tokens * context
-        text = f"{widest.heads} x {tokens} x {context:,} x 4 + {tokens} x {context:,} x 4 + {copies.expected:g} x {tokens} x {shape.hidden:,} x 4"  # noqa: E501
-        found.append(
-            _term(
+        found.append(_logits(run, tokens))
+    attentions = [one.attention for one in shape.layers if one.attention]
+    if attentions:
+        found.append(_attention(run, max(attentions, key=lambda one: one.heads), tokens, context))
+    parts = {one.feed_forward for one in shape.layers if one.feed_forward is not None}
+    found.extend(_feed_forward(run, part, tokens) for part in parts)
+    source = run.number("hidden_copies").source
+    return found or [buffer("compute buffer", 0, "nothing is known of the layers", "0", source)]
+
+
+def _logits(run: Setup, tokens: int) -> Term:
+    words, hidden = run.shape.vocabulary, run.shape.hidden
+    # Ollama's own runner asks for the last token's logits of each sequence only, the older one for all.
+    low = 0.0 if "ollama" in run.workload.framework.lower() else 0.98
+    return _term(
+        *(run, LOGITS, "logits of a batch", tokens * (words + hidden) * _FLOAT, "tokens x (vocabulary + hidden) x 4"),
+        *(f"{tokens} x ({words:,} + {hidden:,}) x 4", low, 1.1),
+    )
+
+
+def _attention(run: Setup, widest: Attention, tokens: int, context: int) -> Term:
+    hidden = run.shape.hidden
+    if run.workload.attention == "eager":
+        copies = round(run.number("hidden_copies").expected)
+        pairs = tokens * context
+        return _term(
+            *(
+                run,
                 ACTIVATIONS,
                 "scores of attention",
-                numbers * _FLOAT,
-                "heads x tokens x context x 4, its mask, hidden states",
-                text,
-                copies.source,
-                0.95,
-                1.1,
-            )
+                (copies * tokens * hidden + (widest.heads + 1) * pairs) * _FLOAT,
+            ),
+            "heads x tokens x context x 4, its mask, hidden states",
+            f"({widest.heads} + 1) x {tokens} x {context:,} x 4 + {copies} x {tokens} x {hidden:,} x 4",
+            *(0.95, 1.1),
         )
-    elif widest is not None:
-        # The fused kernel wants the mask in fp16, beside the one in fp32.
-        mask_bytes = mask * 6 * (2 if windows else 1)
-        numbers = tokens * (2 * shape.hidden + 2 * widest.query_width)
-        text = f"{tokens} x {context:,} x 6 + {tokens} x (2 x {shape.hidden:,} + 2 x {widest.query_width:,}) x 4"
-        found.append(
-            _term(
-                ACTIVATIONS,
-                "attention",
-                mask_bytes + numbers * _FLOAT,
-                "mask in fp32 and fp16, hidden states and queries",
-                text,
-                copies.source,
-                0.7,
-                1.3,
-            )
-        )
-    for part in {one.feed_forward for one in shape.layers if one.feed_forward is not None}:
-        chosen = max(part.experts_per_token, 1) if part.experts else 1
-        width = chosen * part.intermediate * 2 + (chosen * shape.hidden if part.experts else 0)
-        numbers = tokens * (width + 2 * shape.hidden)
-        text = f"{tokens} x ({width:,} + 2 x {shape.hidden:,}) x 4"
-        found.append(
-            _term(
-                ACTIVATIONS,
-                "feed-forward part",
-                numbers * _FLOAT,
-                "tokens x (2 x intermediate + 2 x hidden) x 4",
-                text,
-                copies.source,
-                0.7,
-                1.4,
-            )
-        )
-    if not found:
-        found.append(buffer("compute buffer", 0, "nothing is known of the layers", "0", copies.source))
-    return found
+    # The fused kernel wants the mask in fp16, beside the one in fp32; layers with a window have one of their own.
+    windows = any(one.attention is not None and one.attention.kind == WINDOW for one in run.shape.layers)
+    masks = 6 * (2 if windows else 1)
+    wide = 2 * hidden + 2 * widest.query_width
+    return _term(
+        *(run, ACTIVATIONS, "attention", masks * tokens * context + tokens * wide * _FLOAT),
+        "masks in fp32 and fp16, hidden states and queries",
+        f"{tokens} x {context:,} x {masks} + {tokens} x (2 x {hidden:,} + 2 x {widest.query_width:,}) x 4",
+        *(0.7, 1.3),
+    )
 
 
-def _term(part: str, name: str, amount: int, formula: str, text: str, source: str, low: float, high: float) -> Term:
-    return Term(part, name, amount, formula, text, source, round(amount * low), round(amount * high))
+def _feed_forward(run: Setup, part: FeedForward, tokens: int) -> Term:
+    hidden = run.shape.hidden
+    chosen = max(part.experts_per_token, 1) if part.experts else 1
+    width = chosen * part.intermediate * 2 + (chosen * hidden if part.experts else 0)
+    return _term(
+        *(run, ACTIVATIONS, "feed-forward part", tokens * (width + 2 * hidden) * _FLOAT),
+        *("tokens x (2 x intermediate + 2 x hidden) x 4", f"{tokens} x ({width:,} + 2 x {hidden:,}) x 4", 0.7, 1.4),
+    )
+
+
+def _term(run: Setup, part: str, name: str, amount: int, formula: str, text: str, low: float, high: float) -> Term:
+    source = run.number("hidden_copies").source
+    return Term(part, name, amount, formula, text, source, *spread(amount, low, high))

@@ -149,10 +149,10 @@ def weights(run: Setup, outside: bool = True, layers: Optional[int] = None) -> W
         bits = 8 * sum(amount for one, amount in sizes if one.layers is not None) / max(elements, 1)
         what = f"{here} of {count} layers" if here < count else f"{count} layers"
         numbers = f"{elements:,} x {bits:.3f} / 8"
+        if here < count:
+            numbers += f" x {here} / {count}"
         if run.parts.tensor > 1:
             numbers += f", over {run.parts.tensor} GPUs"
-        if here < count:
-            numbers += f", {here} / {count}"
         terms.append(_weight(run, what, part, numbers))
     if outside:
         terms.extend(_outside(run, sizes))

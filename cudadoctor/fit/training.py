@@ -257,10 +257,13 @@ def _second_head(case: _Case) -> Term:
     if case.kbit and case.framework.quantises_head:
         sizes = tensor_bytes(case.matrix, case.model)
         size = _as_layers(case, sizes, Tensor("output", HEAD, (case.shape.vocabulary, case.shape.hidden)), size)
-    size = -(-size // (case.shares.weights * case.shares.tensor))
+    said = f"{case.shape.vocabulary:,} x {case.shape.hidden:,} x {size / max(count, 1):.4g}"
+    gpus = case.shares.weights * case.shares.tensor
+    if gpus > 1:
+        said += f" / {gpus}"
     return _term(
-        *(WEIGHTS, "a head of its own", size, "V x h x bytes"),
-        *(f"{case.shape.vocabulary:,} x {case.shape.hidden:,}", case.framework.source),
+        *(WEIGHTS, "a head of its own", -(-size // gpus), "V x h x bytes"),
+        *(said, case.framework.source),
     )
 
 
@@ -663,6 +666,9 @@ def _loss_terms(case: _Case, found: Optional[Logits]) -> list[Term]:
     shape, workload, rule = case.shape, case.workload, _rule(case)
     tokens = _tokens(case, shape.layers[-1])[0]
     said = f"{found.each:.3g} x {tokens:,} x {shape.vocabulary:,}"
+    if rule.chunk:
+        at_once = min(tokens, rule.chunk * workload.batch)
+        said = f"({said} + {rule.chunk_bytes:g} x {at_once:,} x {shape.vocabulary:,})"
     if case.shares.tensor > 1:
         said += f" / {case.shares.tensor}"
     name = f"logits and loss ({rule.name})"
