@@ -99,6 +99,8 @@ def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[st
     level = _level(said, method)
     workload = _workload(matrix, said, method)
     if method in (LORA, QLORA) or method == FULL:
+        if said.published:
+            workload = workload._replace(framework=_who_ran_it(matrix, workload.framework, row.get("source")))
         workload = _training(matrix, said, workload)
     # Tables that spread a model's layers over several GPUs, without a word on how, print the sum.
     summed = method == INFER and workload.sharding.degree > 1 and "parallel" not in said
@@ -370,6 +372,15 @@ def _cache_type(matrix: Matrix, said: _Said) -> str:
         return scheme(matrix, kv).name
     except ParseError as error:
         return str(said.refuse(str(error), "kv_dtype", "fp8" if "8" in kv else "bf16"))
+
+
+def _who_ran_it(matrix: Matrix, framework: str, source: Any) -> str:
+    """Rows name the library where the program that trained is the one that their source is about."""
+    library = matrix.training_framework("").name
+    if not isinstance(source, str) or matrix.training_framework(framework).name != library:
+        return framework
+    program = matrix.training_framework(source[:200]).name
+    return framework if program == library else f"{program} ({framework or library})"
 
 
 def _engine(framework: str) -> str:

@@ -218,6 +218,21 @@ def test_a_measurement_in_words_of_its_own(
     assert (need.device.high > plain.device.high) is (need.device.low < plain.device.low) is bool(notes)
 
 
+PROGRAMS = (
+    ("transformers", "huggingface/peft method_comparison/MetaMathQA", "peft (transformers)"),
+    ("", "axolotl-ai-cloud/axolotl examples", "axolotl (transformers)"),
+    ("transformers 4.40", "hiyouga/LLaMA-Factory wiki", "llama-factory (transformers 4.40)"),
+    ("ms-swift 2.x / transformers", "huggingface/peft", "ms-swift 2.x / transformers"),
+    ("transformers", "huggingface.co/docs/transformers", "transformers"),
+)
+
+
+@pytest.mark.parametrize(("framework", "source", "found"), PROGRAMS, ids=[row[1] for row in PROGRAMS])
+def test_the_source_names_the_program_that_trained(matrix: Matrix, framework: str, source: str, found: str) -> None:
+    row = {"model": "llama-3.2-1b", "method": "lora", "framework": framework, "source": source}
+    assert read_row(matrix, row).workload.framework == found
+
+
 def test_a_measurement_taken_after_the_prompt(matrix: Matrix) -> None:
     """Rows that say so are about what stands then, not about what lives for a moment while the prompt passes."""
     row = {"id": "x", "model": "qwen3-0.6b", "prompt": 30_720, "gen": 2048, "framework": "transformers-4.51"}
