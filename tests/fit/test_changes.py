@@ -185,6 +185,16 @@ def test_changes_come_by_quality_then_speed_then_bytes(matrix: Matrix, method: s
     assert all(change.saves > 0 for change in found)
 
 
+def test_a_rank_becomes_8_and_a_context_no_shorter_than_256(matrix: Matrix) -> None:
+    card = plain_sums.target(4)
+    assert alone(matrix, card, Workload(method=LORA, batch=1, lora=Lora(64)))["lora-rank"].lines == ("LoraConfig(r=8)",)
+    assert "lora-rank" not in alone(matrix, card, Workload(method=LORA, batch=1, lora=Lora(8)))
+    short = alone(matrix, card, Workload(method=LORA, context=300))["shorter-sequences"].lines[0]
+    assert short.startswith("SFTConfig(max_length=256)")
+    for workload in (Workload(method=LORA, context=256), Workload(context=256)):
+        assert not {"shorter-sequences", "shorter-context"} & set(alone(matrix, card, workload))
+
+
 def test_what_is_ten_times_slower_comes_after_fewer_bits(matrix: Matrix) -> None:
     found = ids(list(alone(matrix, plain_sums.target(6), Workload()).values()))
     assert found.index("weights-4bit") < found.index("offload-layers")

@@ -25,7 +25,7 @@ from cudadoctor.fit.architecture import (
     Tensor,
 )
 from cudadoctor.fit.catalogue import find
-from cudadoctor.fit.quantisation import head_of_its_own, scheme, schemes, tensor_bytes, weight_bytes
+from cudadoctor.fit.quantisation import _among, head_of_its_own, scheme, schemes, tensor_bytes, weight_bytes
 from cudadoctor.matrix import Matrix
 from cudadoctor.parse.errors import ParseError
 
@@ -249,6 +249,15 @@ def test_runs_that_gather_layers_of_a_kind_are_spread(matrix: Matrix, first: int
     block = 512 * 1024 // 256
     assert sum(apart) == 16 * block * (210 + 144)
     assert all(count * block * 144 < size < count * block * 210 for size, count in zip(apart, (first, second)))
+
+
+def test_which_layers_get_more_bits() -> None:
+    """The first and the last eighth, and of those between each third, counted from the first eighth's end."""
+    assert [layer for layer in range(32) if _among("more-bits", layer, 32)] == [
+        *(0, 1, 2, 3), *(6, 9, 12, 15, 18, 21, 24, 27), *(28, 29, 30, 31),
+    ]  # fmt: skip
+    assert [layer for layer in range(16) if _among("middle", layer, 16)] == list(range(2, 14))
+    assert [layer for layer in range(16) if _among("first-8th", layer, 16)] == [0, 1]
 
 
 def test_eight_experts_get_more_bits_elsewhere(matrix: Matrix) -> None:
