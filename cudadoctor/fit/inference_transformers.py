@@ -21,8 +21,6 @@ from cudadoctor.fit.need import ACTIVATIONS, CACHED, KV_CACHE, LOGITS, WEIGHTS, 
 from cudadoctor.fit.transformers_terms import all_logits, decoding, kept_buffers, loading, prefill, streamed_layer
 from cudadoctor.parse.errors import ParseError
 
-_SHARD = 5_000_000_000  # bytes of a file of weights, as they are published
-
 
 def transformers(run: Setup) -> Need:
     kind = run.shape.kind
@@ -176,7 +174,7 @@ def _host(run: Setup, loaded: Weights, streamed: bool) -> Interval:
     if streamed:
         away = max(0, loaded.total - loaded.bytes)
         return Interval(away, away, loaded.total)
-    return Interval(0, min(loaded.total, _SHARD), loaded.total)
+    return Interval(0, min(loaded.total, run.matrix.host_bytes("shard")), loaded.total)
 
 
 def _assumed(run: Setup) -> list[str]:

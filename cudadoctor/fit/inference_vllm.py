@@ -51,7 +51,7 @@ def vllm(run: Setup) -> Need:
     ]
     if not workload.prefill_chunk:
         said.append(f"Up to {_tokens(run).expected:,.0f} tokens pass at once (--max-num-batched-tokens).")
-    host = Interval(0, min(loaded.total, 5_000_000_000), loaded.total)
+    host = Interval(0, min(loaded.total, matrix.host_bytes("shard")), loaded.total)
     per_token = cache(matrix, run.model, workload._replace(batch=1), 1, held._replace(step=1, stages=1)).per_token
     return need(run, moments, beside, everything, host, said, per_token)
 

@@ -203,7 +203,7 @@ def _standing(case: _Case, adapters: int) -> list[Term]:
             )
         )
     terms += _states(case, adapters)
-    terms.append(_ranged(BUFFERS, "workspaces of libraries", case.matrix.process_bytes("libraries")))
+    terms.append(_ranged(BUFFERS, "workspaces of libraries", case.matrix.process_bytes("workspaces")))
     return terms + _buckets(case, adapters)
 
 
@@ -423,13 +423,11 @@ def _casts(case: _Case) -> list[Term]:
     needs."""
     if case.precision not in ("mixed", "fp16") or case.workload.method != FULL or case.zero:
         return []
-    if case.workload.sharding.kind in ("fsdp", "zero3"):
+    if case.workload.sharding.kind in ("fsdp", "zero3") or case.framework.casts_in_step:
         return []
     count = sum(
         share_of(tensor, tensor.elements, case.shares) for tensor in case.shape.tensors if tensor.role != EMBEDDING
     )
-    if case.framework.name == "megatron":
-        return []
     return [
         _term(
             *(BUFFERS, "16-bit copies of the weights", 2 * count, "2 x parameters in matrix products"),
@@ -949,10 +947,11 @@ def _blocks_of_a_layer(moments: dict[str, list[Term]]) -> int:
 def _host(case: _Case, adapters: int) -> Interval:
     """Loading passes the weights through the page cache, a shard at a time; offloading keeps its part pinned."""
     weights = weight_bytes(case.matrix, case.model)
-    expected = min(weights, 5 * 10**9) + 4 * 10**9
+    expected = min(weights, case.matrix.host_bytes("shard")) + case.matrix.host_bytes("program")
     trained = _trained(case, adapters)
     if case.workload.offload in ("optimizer", "all"):
-        expected += 16 * trained
+        # DeepSpeed's optimizers for processors: parameters, gradients and states in fp32.
+        expected += round((8 + (4 * case.rule.moments or case.rule.bytes)) * trained)
     if case.workload.offload == "all":
         expected += 2 * case.shape.parameters
     if case.workload.checkpointing == "full_offload":

@@ -41,6 +41,7 @@ class Framework(NamedTuple):
     fused_kernels: bool
     wide_norm_weight: bool
     keeps_gradients: bool
+    casts_in_step: bool
     sequence_parallel: bool
     holds_outputs: bool
     kbit_deepspeed: bool
@@ -132,8 +133,12 @@ class MemoryQuestions(Sections):
         return self._range("reserve", name, "share")
 
     def process_bytes(self, name: str) -> Range:
-        """context, libraries, nccl."""
+        """context, context_of_old, workspaces, libraries, nccl."""
         return self._range("process", name, "bytes")
+
+    def host_bytes(self, name: str) -> int:
+        """Of the machine's memory: shard (a file of weights while it is read), program. KeyError for another."""
+        return {row["name"]: int(row["bytes"]) for row in self.raw("memory")["host"]}[name]
 
     def gathered(self, name: str) -> int:
         """How many parameters a sharded run handles at once."""

@@ -569,7 +569,14 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
                 name: _c(_flag, "true or false")
                 for name in (
                     *("autocast", "upcasts_kbit", "unties", "quantises_head", "keeps_inputs", "packs"),
-                    *("splits_adapters", "fused_optimizer", "fused_kernels", "wide_norm_weight", "keeps_gradients"),
+                    *(
+                        "splits_adapters",
+                        "fused_optimizer",
+                        "fused_kernels",
+                        "wide_norm_weight",
+                        "keeps_gradients",
+                        "casts_in_step",
+                    ),
                     *("sequence_parallel", "holds_outputs", "kbit_deepspeed", "splits_root", "repeats_kv"),
                     "empties_cache",
                 )
@@ -613,6 +620,7 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             low=_r(_whole, "bytes"),
             high=_r(_whole, "bytes"),
         ),
+        "host": _table(name=_r(_lower, "a name"), bytes=_r(_whole, "bytes")),
         "gather": _table(name=_r(_lower, "a name"), parameters=_r(_whole, "a count")),
     },
     "xid": {
