@@ -185,6 +185,15 @@ def test_changes_come_by_quality_then_speed_then_bytes(matrix: Matrix, method: s
     assert all(change.saves > 0 for change in found)
 
 
+def test_layers_go_to_the_memory_that_there_is_or_a_quarter_more_than_they_take(matrix: Matrix) -> None:
+    # Half of the weights, 8e9 bytes, and the twentieth that is kept beside: 8.4e9 x 5 / 4 are 9.8 GiB.
+    found = alone(matrix, plain_sums.target(4), Workload())["offload-layers"]
+    assert found.saves == 8_400_000_000
+    assert '"cpu": "9GiB"' in found.lines[0]
+    known = plain_sums.target(4, machine=Machine(memory_available=40 * GIB))
+    assert '"cpu": "40GiB"' in alone(matrix, known, Workload())["offload-layers"].lines[0]
+
+
 def test_a_rank_becomes_8_and_a_context_no_shorter_than_256(matrix: Matrix) -> None:
     card = plain_sums.target(4)
     assert alone(matrix, card, Workload(method=LORA, batch=1, lora=Lora(64)))["lora-rank"].lines == ("LoraConfig(r=8)",)

@@ -179,7 +179,7 @@ def test_terms_add_up(name: str, workload: Workload, gpus: int) -> None:
 
 @pytest.mark.parametrize("method", [FULL, LORA])
 def test_each_level_holds_the_one_before(matrix: Matrix, method: str) -> None:
-    """Nothing is allocated that is not reserved, and nothing reserved that nvidia-smi does not show: bounds included."""
+    """Nothing is allocated that is not reserved, nothing reserved that nvidia-smi does not show: bounds included."""
     need = estimate(matrix, find(matrix, "glm-4-9b"), Workload(method=method, context=257))
     for one, next_one in ((need.allocated, need.reserved), (need.reserved, need.device)):
         assert all(less <= more for less, more in zip(one, next_one))
