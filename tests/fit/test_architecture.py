@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-from family_configs import CASES
+from family_configs import CASES, UNET
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -475,6 +475,11 @@ def test_depth_costs_nothing() -> None:
     with pytest.raises(ParseError):
         model_of_config({**LLAMA, "hidden_size": nested(50_000)}, "x")
     assert model_of_config({**LLAMA, "rope_scaling": nested(50_000)}, "x").architecture.layer_count == 32
+
+
+def test_ten_million_blocks_are_not_counted_one_by_one() -> None:
+    with pytest.raises(ParseError, match="layers_per_block is not a list of whole numbers between 1 and 128"):
+        model_of_config({**UNET, "_class_name": "UNet2DConditionModel", "layers_per_block": [2, 10**7, 2]}, "x")
 
 
 VALUES = st.one_of(

@@ -26,6 +26,7 @@ from cudadoctor.parse.errors import ParseError
 from .blocks import Block, attention_tensors, build, feed_forward_tensors, matrix, norm
 from .reader import MOST_LAYERS, MOST_TOKENS, Reader
 
+_MOST_BLOCKS = 128  # at one level of a UNet: with more, reading a hostile config would take its time
 _UNET = {"sample_size": 64, "in_channels": 4, "out_channels": 4, "layers_per_block": 2, "cross_attention_dim": 1280}
 _FREQUENCIES = 256  # of the sinusoids that a time step is embedded as, in every transformer of diffusers
 
@@ -278,15 +279,15 @@ class _UNet:
         ] * depth
 
 
-def _each(c: Reader, key: str, count: int) -> list[int]:
+def _each(c: Reader, key: str, count: int, most: int = _MOST_BLOCKS) -> list[int]:
     """A number for each level: one for all, or a list."""
     found = c.value(key)
     if isinstance(found, list):
-        listed = c.wholes(key, least=1, longest=16) or []
+        listed = c.wholes(key, most, least=1, longest=16) or []
         if len(listed) != count:
             raise ParseError(f"config: {key} has {len(listed)} entries, block_out_channels {count}")
         return listed
-    return [c.whole(key, MOST_LAYERS)] * count
+    return [c.whole(key, most)] * count
 
 
 def _unet(name: str, c: Reader) -> Architecture:
@@ -302,9 +303,8 @@ def _unet(name: str, c: Reader) -> Architecture:
         if kind not in ("DownBlock2D", "UpBlock2D", "CrossAttnDownBlock2D", "CrossAttnUpBlock2D"):
             raise ParseError(f"config: a UNet with {kind[:40]!a} is not known")
     # What is called attention_head_dim is the number of heads: an old slip that the configs keep.
-    heads = _each(
-        c, "num_attention_heads" if c.value("num_attention_heads") is not None else "attention_head_dim", count
-    )
+    key = "num_attention_heads" if c.value("num_attention_heads") is not None else "attention_head_dim"
+    heads = _each(c, key, count, MOST_LAYERS)
     depth, layers = _each(c, "transformer_layers_per_block", count), _each(c, "layers_per_block", count)
     made = _UNet(c)
     made.convolution(widths[0], c.whole("in_channels"))
