@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import plain_sums
 import pytest
@@ -12,7 +13,9 @@ from plain_sums import GIB, ids
 
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Change
 from cudadoctor.fit.catalogue import find
-from cudadoctor.fit.changes import CHANGES, cost, cure, each_alone, variants_of
+from cudadoctor.fit.change_kinds import CHANGES
+from cudadoctor.fit.changes import cost, each_alone, variants_of
+from cudadoctor.fit.cure import cure
 from cudadoctor.fit.estimate import estimate
 from cudadoctor.fit.sums import Setting, Sums
 from cudadoctor.fit.target import Machine, Target
@@ -242,6 +245,9 @@ def test_what_is_ten_times_slower_comes_after_fewer_bits(matrix: Matrix) -> None
         ("fewer-sequences", Workload(method=FULL, batch=8), plain_sums.target(24), False),
         ("lora", Workload(method=LORA), plain_sums.target(24), False),
         ("checkpointing", Workload(method=FULL, checkpointing="full"), plain_sums.target(24), False),
+        ("checkpointing", Workload(method=FULL, checkpointing="selective"), plain_sums.target(24), True),
+        ("flash-attention", Workload(method=FULL, attention="eager"), plain_sums.target(24), True),
+        ("flash-attention", Workload(method=FULL, attention="eager", precision="fp32"), plain_sums.target(24), False),
         ("all-gpus", Workload(), plain_sums.target(24), False),
         ("all-gpus", Workload(), plain_sums.target(24, 24), True),
         ("all-gpus", Workload(method=FULL), plain_sums.target(24, 24), False),
@@ -297,6 +303,19 @@ def test_a_model_gets_the_words_of_its_kind(matrix: Matrix, name: str, lora: str
     found = {change.id: change for change in each_alone(known, Setting(find(matrix, name), workload))}
     assert lora in found["lora"].lines[0]
     assert not set(absent) & set(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "offered"),
+    [({}, True), ({"accumulation": True}, False), ({"method": LORA}, False), ({"optimizer_in_backward": True}, False)],
+    ids=str,
+)
+def test_a_step_within_the_backward_pass_cannot_accumulate(
+    matrix: Matrix, changes: dict[str, Any], offered: bool
+) -> None:
+    workload = Workload(method=FULL, batch=1, context=512, framework="torchtune")._replace(**changes)
+    found = each_alone(Sums(matrix, plain_sums.target(8)), Setting(find(matrix, "llama-3.2-1b"), workload))
+    assert ("optimizer-in-backward" in ids(found)) is offered
 
 
 def test_bitsandbytes_leaves_experts_as_they_are(matrix: Matrix) -> None:
