@@ -99,6 +99,8 @@ def fit(word: Optional[str], options: dict[str, Any], again: Sequence[str]) -> i
     else:
         _check_spec(word, options, measure)
         document = read_json(spec)
+        if isinstance(document, Mapping) and isinstance(document.get("vectors"), list):
+            document = document["vectors"]  # a file of measurements, which says something of itself as well
         where = "standard input" if spec == "-" else repr(spec)
         for place_in_list, row in enumerate(document if isinstance(document, list) else [document], start=1):
             try:

@@ -11,7 +11,7 @@ from cudadoctor.matrix.query import Matrix
 from cudadoctor.parse.errors import ParseError
 
 # Files of one name and scheme differ: a type more or less for single tensors, and what they say about themselves.
-_PUBLISHED = (0.002, 0.006)
+PUBLISHED = (0.002, 0.006)
 # What blocks and libraries add to them on a GPU, as a share.
 _ROUNDED = 0.04
 
@@ -49,8 +49,8 @@ def _only_weights(run: Setup) -> Need:
         terms = (*terms, *rotary(run))
     amount = total(terms)
     if run.model.stored is None:
-        amount = widened(amount, *_PUBLISHED)
+        amount = widened(amount, *PUBLISHED)
     nothing = Interval(0, 0, 0)
     reserved = widened(amount, 0.0, _ROUNDED)
-    everything = amount if run.gpus == 1 else widened(Interval(*(found.total,) * 3), *_PUBLISHED)
+    everything = amount if run.gpus == 1 else widened(Interval(*(found.total,) * 3), *PUBLISHED)
     return Need(terms, amount, reserved, reserved, everything, nothing, run.gpus, "loading", assumed_of_model(run))

@@ -7,6 +7,8 @@ from typing import Optional
 from cudadoctor.fit import need as parts
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Answer
 from cudadoctor.fit.architecture import DECODER, DIFFUSION, ENCODER_DECODER, Architecture, Model
+from cudadoctor.fit.inference import PUBLISHED
+from cudadoctor.fit.interval import widened
 from cudadoctor.fit.measured import Measured
 from cudadoctor.fit.need import Interval
 from cudadoctor.fit.spec import FILE
@@ -31,6 +33,17 @@ PART_NAMES = {
     parts.CONTEXT: "CUDA context",
     parts.OTHERS: "others",
 }
+
+# What is not torch keeps it otherwise.
+_KEPT = {"vllm": "kept by vLLM", "llama.cpp": "kept by ggml"}
+
+
+def part_name(part: str, workload: Workload) -> str:
+    """A part of the need, as the table and --explain call it."""
+    if part == parts.CACHED and not workload.trains:
+        return _KEPT.get(workload.engine, PART_NAMES[part])
+    return PART_NAMES[part]
+
 
 # What is done, as a sentence says it. Inference is what everybody means who says nothing.
 _DOING = {
@@ -74,7 +87,8 @@ def asked_need(view: FitView) -> Interval:
     if view.level == FILE:
         weights = [term for term in need.terms if term.part == parts.WEIGHTS]
         sums = [sum(amounts) * need.gpus for amounts in zip(*((one.low, one.bytes, one.high) for one in weights))]
-        return Interval(*sums) if sums else Interval(0, 0, 0)
+        amount = Interval(*sums) if sums else Interval(0, 0, 0)
+        return amount if view.answer.model.stored is not None else widened(amount, *PUBLISHED)
     if not view.per_gpu and need.gpus > 1:
         if view.level == ALLOCATED:
             return need.all_gpus
