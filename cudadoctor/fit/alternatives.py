@@ -8,7 +8,8 @@ from typing import Callable, Optional
 from cudadoctor.fit.answer import FITS, Alternative
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.catalogue import model_of_row
-from cudadoctor.fit.changes import curable, cure, spreads
+from cudadoctor.fit.change_kinds import spreads
+from cudadoctor.fit.cure import curable, cure
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.sums import Setting, Sums, decide
 from cudadoctor.fit.target import Card

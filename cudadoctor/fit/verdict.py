@@ -7,7 +7,8 @@ from typing import Optional
 from cudadoctor.fit.alternatives import alternatives
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, UNKNOWN, Answer, Combination, Speed
 from cudadoctor.fit.architecture import DECODER, Model
-from cudadoctor.fit.changes import cure, each_alone, variants_of
+from cudadoctor.fit.changes import each_alone, variants_of
+from cudadoctor.fit.cure import cure
 from cudadoctor.fit.estimate import estimate as estimate_need
 from cudadoctor.fit.limits import MOST_SEQUENCES, largest_batch, longest_context, with_context
 from cudadoctor.fit.need import Need

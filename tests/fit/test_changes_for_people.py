@@ -9,7 +9,8 @@ import pytest
 from plain_sums import GIB, MIB
 
 from cudadoctor.fit.catalogue import find
-from cudadoctor.fit.changes import cure, each_alone
+from cudadoctor.fit.changes import each_alone
+from cudadoctor.fit.cure import cure
 from cudadoctor.fit.estimate import estimate
 from cudadoctor.fit.quantisation import tensor_bytes
 from cudadoctor.fit.sums import Setting, Sums
