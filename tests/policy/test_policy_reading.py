@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cudadoctor.fit import sharding, workload
+from cudadoctor.model import ParseError
 from cudadoctor.policy import PolicyError, read_policy, read_requirement
+from cudadoctor.policy.settings import SETTINGS
 from cudadoctor.rules import rule_files, rule_name
 from cudadoctor.testing import GIB
 
@@ -267,3 +270,23 @@ def test_whatever_is_written_there_is_a_sentence_or_a_policy(text: str) -> None:
         read_policy(text, "p.toml", RULES)
     except PolicyError as error:
         assert str(error).startswith("p.toml") and "\n" not in str(error)
+
+
+# The policy is read without the estimator, so its words stand there once more.
+CHOICES = (
+    ("fit.engine", workload.ENGINES),
+    ("fit.attention", workload.ATTENTION_KINDS),
+    ("fit.precision", workload.PRECISIONS),
+    ("fit.checkpointing", workload.CHECKPOINTINGS),
+    ("fit.loss", workload.LOSSES),
+    ("fit.offload", workload.OFFLOADS),
+    ("fit.sharding", sharding.KINDS),
+)
+
+
+@pytest.mark.parametrize(("key", "words"), CHOICES, ids=[key for key, _ in CHOICES])
+def test_what_is_asked_of_a_model_is_said_in_the_estimators_words(key: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(ParseError) as refused:
+        SETTINGS[key].read("no such word")
+    said = set(str(refused.value).removeprefix("one of ").split(", "))
+    assert said in (set(words), set(words) - {"none"})
