@@ -95,7 +95,7 @@ LAYERS.add("num_single_layers")
 
 def shallow(config: dict[str, Any]) -> dict[str, Any]:
     """With some layers only: a class of a hundred takes a second to build, and they are alike."""
-    made = {
+    made: dict[str, Any] = {
         key: shallow(value) if isinstance(value, dict) else min(value, 7) if key in LAYERS else value
         for key, value in config.items()
     }
