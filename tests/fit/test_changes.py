@@ -318,6 +318,18 @@ def test_a_step_within_the_backward_pass_cannot_accumulate(
     assert ("optimizer-in-backward" in ids(found)) is offered
 
 
+def test_inference_is_spread_as_its_engine_can(matrix: Matrix) -> None:
+    """vLLM gives each GPU as many heads as the others; the rest share out whole layers."""
+    of_14_heads = Setting(find(matrix, "qwen2.5-0.5b"), Workload(engine="vllm"))
+    assert spreads(of_14_heads, 8) == [Sharding("tp", 2)]
+    of_32_heads = Setting(find(matrix, "llama-3.1-8b"), Workload(engine="vllm"))
+    assert spreads(of_32_heads, 9) == [Sharding("tp", number) for number in (2, 4, 8)]
+    layers = of_14_heads._replace(workload=Workload())
+    assert spreads(layers, 3) == [Sharding("pp", 2), Sharding("pp", 3)]
+    assert len(spreads(layers, 100)) == 23  # of 24 layers
+    assert spreads(layers, 1) == []
+
+
 def test_bitsandbytes_leaves_experts_as_they_are(matrix: Matrix) -> None:
     mixture = find(matrix, "qwen3-30b-a3b")
     for workload in (Workload(), Workload(method=LORA)):
