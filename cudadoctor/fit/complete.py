@@ -82,7 +82,10 @@ def _as_trainer_has_it(matrix: Matrix, model: Model, workload: Workload, capabil
         elif workload.method == FULL and model.weights == "fp32":
             workload = workload._replace(precision="mixed")
             notes.append("it is published, loaded and trained in fp32, with bf16=True around it")
-        elif workload.method == FULL and workload.sharding.kind in ("none", "ddp", "fsdp"):
+        elif workload.method == FULL and workload.sharding.kind == "fsdp":
+            workload = workload._replace(precision="mixed")
+            notes.append("accelerate's FSDP keeps trained weights and their states in fp32 where bf16=True")
+        elif workload.method == FULL and workload.sharding.kind in ("none", "ddp"):
             notes.append("weights, gradients and states are in bf16; --precision mixed keeps them in fp32")
     return model._replace(notes=tuple(notes)), workload
 

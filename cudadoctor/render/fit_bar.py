@@ -10,9 +10,10 @@ from itertools import groupby
 from typing import Optional
 
 from cudadoctor.fit.need import PARTS, Need
+from cudadoctor.fit.workload import Workload
 from cudadoctor.model.record import NamedTuple
 from cudadoctor.render.fit_sizes import GB, GIB, fixed, number
-from cudadoctor.render.fit_view import PART_NAMES
+from cudadoctor.render.fit_view import part_name
 from cudadoctor.render.style import Style
 
 
@@ -44,24 +45,24 @@ class Bar(NamedTuple):
     """What may come on top of it."""
 
 
-def bars(need: Need) -> list[Bar]:
+def bars(need: Need, workload: Workload) -> list[Bar]:
     """The parts of what one GPU needs, in their order, and the sum of them."""
     found = []
     start = 0
     for part in PARTS:
         size = sum(term.bytes for term in need.terms if term.part == part)
         if size:
-            found.append(Bar(PART_NAMES[part], start, size))
+            found.append(Bar(part_name(part, workload), start, size))
             start += size
     found.append(Bar("together", 0, need.device.expected, max(need.device.high - need.device.expected, 0)))
     return found
 
 
-def lines(need: Need, available: Optional[int], style: Style) -> Iterator[str]:
+def lines(need: Need, available: Optional[int], style: Style, workload: Workload) -> Iterator[str]:
     """The table with its bars, at most `style.width` columns wide."""
     signs = _UNICODE if style.unicode else _ASCII
     width = max(style.width - 4 - _NAME - 2 * _AMOUNT - 2, _LEAST_BAR)
-    rows = bars(need)
+    rows = bars(need, workload)
     scale = max(available or 0, need.device.high, 1)
     # The line stands in a column of its own behind what fits.
     limit = None if available is None else min(round(available / scale * (width - 1)), width - 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cudadoctor.fit.need import PARTS, Term
 from cudadoctor.render.fit_sizes import both, span
-from cudadoctor.render.fit_view import PART_NAMES, FitView
+from cudadoctor.render.fit_view import FitView, part_name
 from cudadoctor.render.style import Style, hanging
 
 _LABEL = 9
@@ -24,7 +24,7 @@ def lines(view: FitView) -> Iterator[str]:
                 if not first:
                     yield ""
                 first = False
-                yield from _term(term, style)
+                yield from _term(term, part_name(part, view.answer.workload), style)
     speed = view.answer.speed
     extra = [("speed", speed.formula if speed.tokens is not None else ""), ("loading", speed.load_formula)]
     if any(text for _, text in extra):
@@ -35,8 +35,7 @@ def lines(view: FitView) -> Iterator[str]:
                 yield from hanging(f"  {name:<{_LABEL}}", text, style.width)
 
 
-def _term(term: Term, style: Style) -> Iterator[str]:
-    name = PART_NAMES[term.part]
+def _term(term: Term, name: str, style: Style) -> Iterator[str]:
     title = term.name if term.name.lower().startswith(name.lower()) else f"{name}: {term.name}"
     yield from hanging("", f"{title[:1].upper()}{title[1:]}, {both(term.bytes)}", style.width)
     rows = [("formula", term.formula), ("numbers", _numbers(term)), ("source", term.source)]

@@ -38,7 +38,7 @@ def lines(view: FitView) -> Iterator[str]:
     for place, line in enumerate(wrap(clean(text), style.width - 6)):
         yield f"{style.paint(word, word.ljust(4)) if place == 0 else '    '}  {line}"
     yield ""
-    yield from fit_bar.lines(view.answer.need, view.answer.available, style)
+    yield from fit_bar.lines(view.answer.need, view.answer.available, style, view.answer.workload)
     yield ""
     yield from _levels(view)
     yield ""

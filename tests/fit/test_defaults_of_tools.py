@@ -54,6 +54,8 @@ def test_of_which_type_the_weights_are(name: str, question: dict[str, Any], weig
         ("bert-base-uncased", {"method": "full", "gpu": "A100"}, {"precision": "mixed"}),
         ("llama-3.2-1b", {"method": "full", "gpu": "A100"}, {"precision": "bf16", "checkpointing": "none"}),
         ("llama-3.2-1b", {"method": "full", "optimizer": "adamw", "gpu": "A100"}, {"fused_optimizer": False}),
+        ("llama-3.2-1b", {"method": "full", "parallel": "fsdp", "n_gpus": 8}, {"precision": "mixed"}),
+        ("llama-3.2-1b", {"method": "lora", "parallel": "fsdp", "n_gpus": 8}, {"precision": "bf16"}),
         ("llama-3.2-1b", {"method": "full", "parallel": "zero3", "n_gpus": 8}, {"fused_optimizer": False}),
         # A measurement says what it was, or it was as its framework does it.
         ("qwen2.5-7b", {"method": "qlora", "framework": "litgpt"}, {"checkpointing": "none", "fused_optimizer": False}),

@@ -27,7 +27,7 @@ from cudadoctor.fit.answer import Answer
 from cudadoctor.fit.measured import CudaContext, DryRun, Measured
 from cudadoctor.fit.need import Interval, Need
 from cudadoctor.fit.target import Target
-from cudadoctor.fit.workload import ALLOCATED, DEVICE, RESERVED
+from cudadoctor.fit.workload import ALLOCATED, DEVICE, RESERVED, Workload
 from cudadoctor.render import fit_bar
 from cudadoctor.render.fit_sizes import both, number, seconds, span
 from cudadoctor.render.fit_text import render, render_all
@@ -309,7 +309,7 @@ def test_a_name_out_of_a_file_cannot_steer_the_terminal() -> None:
 
 
 def drawn(need: Need, available: int | None, width: int = 80) -> list[str]:
-    return list(fit_bar.lines(need, available, Style(width=width)))
+    return list(fit_bar.lines(need, available, Style(width=width), Workload()))
 
 
 sizes = st.integers(0, 400 * GIB)
@@ -325,7 +325,7 @@ def test_bars_follow_each_other_and_end_where_the_sum_ends(
     terms = tuple(term(name, size) for name, size in zip(names, amounts) if size)
     device = Interval(sum(amounts), sum(amounts), sum(amounts) + margin)
     need = Need(terms, device, device, device, device, device, 1, "", ())
-    rows = fit_bar.bars(need)
+    rows = fit_bar.bars(need, Workload())
     assert [bar.start for bar in rows[:-1]] == [sum(t.bytes for t in terms[:i]) for i in range(len(terms))]
     assert rows[-1].size == sum(amounts) == sum(bar.size for bar in rows[:-1])
     lines = drawn(need, available)
