@@ -16,6 +16,7 @@ from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.complete import completed
 from cudadoctor.fit.quantisation import scheme
 from cudadoctor.fit.spec import Question, read_row
+from cudadoctor.fit.spec_words import ALIASES
 from cudadoctor.fit.sums import capability_of
 from cudadoctor.fit.target import Target
 from cudadoctor.matrix import Matrix, load_matrix
@@ -58,7 +59,7 @@ _OF_INFERENCE = ("prompt", "kv", "engine")
 _SHARED_BY = ("zero", "fsdp", "tp", "pp")
 
 # What the type of the weights is called in a row.
-_WEIGHTS_KEYS = ("quant", "weights", "dtype", "quantization", "quantisation")
+_WEIGHTS_KEYS = ("quant", *(alias for alias, key in ALIASES.items() if key == "quant"))
 
 # How the name of a file of a model ends.
 _ENDINGS = (".json", ".safetensors", ".gguf", ".bin", ".pt", ".pth")
