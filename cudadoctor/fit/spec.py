@@ -106,6 +106,8 @@ def read_row(matrix: Matrix, row: Mapping[str, Any], find: Optional[Callable[[st
     summed = method == INFER and workload.sharding.degree > 1 and "parallel" not in said
     per_gpu = _flag(said, "per_gpu", not summed)
     vram = _number(said, "vram", None, 10**6)
+    if vram == 0:
+        raise ParseError("The value of vram is to be the GiB of a GPU, and none has 0.")
     return Question(
         model,
         workload._replace(stated=frozenset(said), unread=tuple(said.unread)),

@@ -116,6 +116,7 @@ REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"batch": 0}, "batch is to be a number from 1"),
     ({"seq": 0}, "seq is to be a number from 1"),
     ({"n_gpus": 0}, "n_gpus is to be a number from 1"),
+    ({"vram": 0}, "vram is to be the GiB of a GPU"),
     ({"method": "lora", "lora_r": 0}, "lora_r is to be a number from 1"),
     # Who forgets the method must not get the answer to another question.
     ({"lora_r": 16}, "The key lora_r is about training: add method full, lora or qlora."),
