@@ -13,7 +13,7 @@ from plain_sums import GIB, ids
 
 from cudadoctor.fit.answer import DOES_NOT_FIT, FITS, TIGHT, Change
 from cudadoctor.fit.catalogue import find
-from cudadoctor.fit.change_kinds import CHANGES
+from cudadoctor.fit.change_kinds import CHANGES, spreads
 from cudadoctor.fit.changes import cost, each_alone, variants_of
 from cudadoctor.fit.cure import cure
 from cudadoctor.fit.estimate import estimate
