@@ -8,7 +8,7 @@ from typing import Callable, Optional
 from cudadoctor.fit.answer import FITS, Alternative
 from cudadoctor.fit.architecture import Model
 from cudadoctor.fit.catalogue import model_of_row
-from cudadoctor.fit.change_kinds import spreads
+from cudadoctor.fit.change_kinds import over_fsdp, spreads
 from cudadoctor.fit.cure import curable, cure
 from cudadoctor.fit.need import Need
 from cudadoctor.fit.sums import Setting, Sums, decide
@@ -161,7 +161,10 @@ def _shardings(setting: Setting, numbers: Sequence[int]) -> list[Sharding]:
 
 
 def _shared(setting: Setting, sharding: Sharding) -> Setting:
-    return setting._replace(workload=setting.workload._replace(sharding=sharding))
+    workload = setting.workload
+    if sharding.kind == "fsdp":
+        return setting._replace(workload=over_fsdp(workload, sharding.degree))
+    return setting._replace(workload=workload._replace(sharding=sharding))
 
 
 def _smallest(sums: Sums, setting: Setting, kind: str) -> Optional[Alternative]:

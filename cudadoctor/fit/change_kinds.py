@@ -244,7 +244,15 @@ def _shard(sums: Sums, setting: Setting) -> Sequence[Setting]:
     number = max(len(sums.target.cards), workload.sharding.degree)
     if not workload.trains or workload.sharding.kind in SHARDED or number < 2:
         return ()
-    return _workload(setting, sharding=Sharding("fsdp", number))
+    return [setting._replace(workload=over_fsdp(workload, number))]
+
+
+def over_fsdp(workload: Workload, number: int) -> Workload:
+    """The same over so many GPUs. accelerate's FSDP keeps what is trained in fp32 where nobody says otherwise."""
+    own = workload.framework in ("", "transformers") and "precision" not in workload.stated
+    if own and workload.method == FULL and workload.precision == "bf16":
+        workload = workload._replace(precision="mixed")
+    return workload._replace(sharding=Sharding("fsdp", number))
 
 
 def _all_gpus(sums: Sums, setting: Setting) -> Sequence[Setting]:
