@@ -11,7 +11,7 @@ from model_files import bytes_of, llama_keys, llama_tensors, write_gguf
 
 from cudadoctor.cli._model_files import model_of_path
 from cudadoctor.cli._words import InputError
-from cudadoctor.fit.architecture import FULL, LATENT, LINEAR, WINDOW, Model, Stored
+from cudadoctor.fit.architecture import FULL, LATENT, LINEAR, WINDOW, Attention, Model, Stored
 from cudadoctor.fit.quantisation import tensor_bytes, weight_bytes
 from cudadoctor.matrix import Matrix
 
@@ -220,7 +220,7 @@ def test_layers_with_a_state(matrix: Matrix, tmp_path: Path) -> None:
     tensors["blk.0.ssm_in.weight"] = ((300, 256), "F16")
     tensors["blk.0.ssm_conv1d.weight"] = ((192, 4), "F32")
     layers = read(matrix, tmp_path, "jamba", keys, tensors).architecture.layers
-    assert layers[0].attention == (LINEAR, 0, 0, 0, 0, 0, 0, 0, 0, 3 * (128 + 2 * 2 * 16) + 16 * 128, False, False)
+    assert layers[0].attention == Attention(LINEAR, 0, 0, 0, state=3 * (128 + 2 * 2 * 16) + 16 * 128)
     assert layers[1].attention is not None and layers[1].attention.kind == FULL
 
 
