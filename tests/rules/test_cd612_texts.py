@@ -27,7 +27,7 @@ class Told(NamedTuple):
 
 TRAINING = (
     "Traceback (most recent call last):\n"
-    '  File "/work/train.py", line 88, in <module>\n'
+    '  File "/opt/project/train.py", line 88, in <module>\n'
     "    trainer.train()\n"
     "{frames}"
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total capacity of 23.65 GiB "
@@ -222,7 +222,7 @@ TEXTS: dict[str, Told] = {
         "need-less-cache",
     ),
     "a traceback that tells nothing": Told(
-        TRAINING.format(frames='  File "/work/model.py", line 7, in forward\n    x = self.mlp(x)\n'),
+        TRAINING.format(frames='  File "/opt/project/model.py", line 7, in forward\n    x = self.mlp(x)\n'),
         {"phase": None},
         "real",
         "need-less-memory",
