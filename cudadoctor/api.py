@@ -91,7 +91,7 @@ def fit(model: str, question: dict[str, Any]) -> Fit:
 
     row = {"model": model, **question}
     try:
-        view = Asked(load_matrix(), Machine(), Place()).view(lambda: row)
+        view = Asked(load_matrix(), Machine(), Place()).view(row)
     except InputError as error:
         raise ValueError(str(error)) from None
     found, told = view.answer, dict(document(view))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from cudadoctor import __version__
 from cudadoctor.cli import _output
@@ -96,7 +96,7 @@ def fit(word: Optional[str], options: dict[str, Any], again: Sequence[str]) -> i
     if spec is None:
         if word is None or not word.strip():
             raise InputError("which model? Name one (llama-3.1-8b), a file or folder of it, or a size such as 7b")
-        views.append(asked.view(lambda: row_of(word, options, asked), word if measure else None))
+        views.append(asked.view(row_of(word, options, asked), word if measure else None))
     else:
         _check_spec(word, options, measure)
         document = read_json(spec)
@@ -105,7 +105,7 @@ def fit(word: Optional[str], options: dict[str, Any], again: Sequence[str]) -> i
         where = "standard input" if spec == "-" else repr(spec)
         for place_in_list, row in enumerate(document if isinstance(document, list) else [document], start=1):
             try:
-                views.append(asked.view(lambda: row))  # noqa: B023 - called at once
+                views.append(asked.view(row))
             except InputError as error:
                 at = f"{where}, question {place_in_list}: " if isinstance(document, list) else f"{where}: "
                 raise InputError(f"{at}{error}") from None
@@ -243,15 +243,14 @@ class Asked:
                 self._target = target_of_facts(self.matrix, self.facts)
         return self._target
 
-    def view(self, row: Callable[[], Any], to_measure: Optional[str] = None) -> FitView:
+    def view(self, row: Any, to_measure: Optional[str] = None) -> FitView:
         """The answer to one question, or InputError. `to_measure` is what the model is called that is to be run
         without weights; its answer then rests on the CUDA context that was measured."""
         seen = None
         try:
-            asked = row()
-            question = self._read(asked)
+            question = self._read(row)
             target = self._target_for(question)
-            name = asked.get("model", "") if isinstance(asked, Mapping) else ""
+            name = row.get("model", "") if isinstance(row, Mapping) else ""
             question = completed(self.matrix, question, str(name), capability_of(target, question.workload))
             model, workload = question.model, question.workload
             if to_measure is not None:
