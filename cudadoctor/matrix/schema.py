@@ -152,6 +152,11 @@ _TEXT = _c(_text, "text")
 _ARGV = _c(_list_of(_text), "a list of words")
 
 
+def _flags(*names: str) -> dict[str, Column]:
+    """Columns that may say true or false."""
+    return {name: _c(_flag, "true or false") for name in names}
+
+
 def _table(**columns: Column) -> dict[str, Column]:
     return {**_COMMON, **columns}
 
@@ -565,36 +570,17 @@ TABLES: dict[str, dict[str, dict[str, Column]]] = {
             lazy_since=_c(_version, "a version"),
             softmax_since=_c(_version, "a version"),
             foreach_since=_c(_version, "a version"),
-            **{
-                name: _c(_flag, "true or false")
-                for name in (
-                    *("autocast", "upcasts_kbit", "unties", "quantises_head", "keeps_inputs", "packs"),
-                    *(
-                        "splits_adapters",
-                        "fused_optimizer",
-                        "fused_kernels",
-                        "wide_norm_weight",
-                        "keeps_gradients",
-                        "casts_in_step",
-                    ),
-                    *("sequence_parallel", "holds_outputs", "kbit_deepspeed", "splits_root", "repeats_kv"),
-                    "empties_cache",
-                )
-            },
+            **_flags("autocast", "upcasts_kbit", "unties", "quantises_head", "keeps_inputs", "packs"),
+            **_flags("fused_optimizer", "fused_kernels", "wide_norm_weight", "keeps_gradients", "casts_in_step"),
+            **_flags("sequence_parallel", "holds_outputs", "kbit_deepspeed", "splits_root", "repeats_kv"),
+            **_flags("splits_adapters", "empties_cache"),
         ),
         "family": _table(
             name=_r(_text, "a model type"),
-            scores_cap=_c(_flag, "true or false"),
-            logits_cap=_c(_flag, "true or false"),
             gelu=_c(_whole, "bytes a number"),
             dropouts=_c(_whole, "a count"),
-            **{
-                name: _c(_flag, "true or false")
-                for name in (
-                    *("relu", "inner_dropout", "probability_dropout", "copies_output"),
-                    "wide_norm_weight",
-                )
-            },
+            **_flags("scores_cap", "logits_cap", "relu", "inner_dropout", "probability_dropout", "copies_output"),
+            **_flags("wide_norm_weight"),
         ),
         "loss": _table(
             name=_r(_lower, "a name"),
