@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Optional
 
 from cudadoctor.model.record import NamedTuple
@@ -32,10 +33,7 @@ class Tensor(NamedTuple):
     @property
     def elements(self) -> int:
         """Of all `copies` together."""
-        product = self.copies
-        for size in self.shape:
-            product *= size
-        return product
+        return self.copies * prod(self.shape)
 
 
 class Attention(NamedTuple):

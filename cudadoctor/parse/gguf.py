@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from math import prod
 from typing import Any, Optional, Union
 
 from cudadoctor.model.record import NamedTuple
@@ -62,10 +63,7 @@ class GgufTensor(NamedTuple):
 
     @property
     def elements(self) -> int:
-        product = 1
-        for length in self.shape:
-            product *= length
-        return product
+        return prod(self.shape)
 
 
 class GgufHeader(NamedTuple):

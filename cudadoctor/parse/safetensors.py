@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 from cudadoctor.model.fact import no_number
@@ -58,10 +59,7 @@ class SafetensorsTensor(NamedTuple):
 
     @property
     def elements(self) -> int:
-        product = 1
-        for length in self.shape:
-            product *= length
-        return product
+        return prod(self.shape)
 
 
 class SafetensorsHeader(NamedTuple):
