@@ -22,11 +22,10 @@ from cudadoctor.fit.need import CACHED, CONTEXT, KV_CACHE, LOGITS, WEIGHTS
 from cudadoctor.fit.quantisation import tensor_bytes
 from cudadoctor.fit.sums import Setting, Sums
 from cudadoctor.fit.workload import FULL
-from cudadoctor.matrix.changes import ChangeRow
+from cudadoctor.matrix.changes import COSTS, ChangeRow
 from cudadoctor.model.record import NamedTuple
 
 _GIB = 1 << 30
-_COSTS = {"none": 0, "a little": 1, "some": 2, "much": 3}
 # PEFT asks what a model is for; who does not say gets adapters all the same.
 _TASKS = {DECODER: ', task_type="CAUSAL_LM"', ENCODER_DECODER: ', task_type="SEQ_2_SEQ_LM"'}
 
@@ -109,8 +108,8 @@ def ordered(sums: Sums, setting: Setting) -> list[Alone]:
 
 def cost(row: ChangeRow) -> tuple[bool, int, int]:
     """What orders changes: last resorts last, then quality, then speed."""
-    quality, speed = _COSTS[row.quality], _COSTS[row.speed]
-    return max(quality, speed) == _COSTS["much"], quality, speed
+    quality, speed = COSTS.index(row.quality), COSTS.index(row.speed)
+    return max(quality, speed) == len(COSTS) - 1, quality, speed
 
 
 def shown(sums: Sums, before: Setting, found: Alone) -> Change:

@@ -9,6 +9,9 @@ from cudadoctor.model.record import NamedTuple
 from .sections import Sections, origin
 from .versions import capability as read_capability
 
+# What a change costs, the cheapest first.
+COSTS = ("none", "a little", "some", "much")
+
 
 class ChangeLines(NamedTuple):
     """`lines` are what a person writes; words in braces stand for numbers."""

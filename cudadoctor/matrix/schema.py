@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from .changes import COSTS
 from .versions import numbers, target
 
 SCHEMA = 1
@@ -32,7 +33,6 @@ XID_FAMILIES = (
     *("program", "follow-up", "driver", "gsp", "init", "memory", "nvlink", "bus", "lost", "power", "hardware"),
     *("video", "display", "vgpu", "confidential", "other"),
 )
-COSTS = ("none", "a little", "some", "much")
 XID_CAUSES = ("program", "driver", "hardware", "memory", "bus", "thermal", "other")
 
 
