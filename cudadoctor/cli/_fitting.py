@@ -22,6 +22,7 @@ from cudadoctor.fit.target import Target
 from cudadoctor.matrix import Matrix, load_matrix
 from cudadoctor.model import Facts, ParseError
 from cudadoctor.model.record import NamedTuple
+from cudadoctor.parse.errors import clause
 from cudadoctor.render.fit_view import FitView
 from cudadoctor.render.view import MatrixInfo
 
@@ -262,7 +263,7 @@ class Asked:
 
             found = answer(self.matrix, model, workload, target)
         except ParseError as error:
-            raise InputError(sentence(error)) from None
+            raise InputError(clause(error)) from None
         return FitView(
             found,
             question.level,
@@ -351,7 +352,7 @@ def named_target(matrix: Matrix, place: Place) -> Target:
             if place.vram is not None:
                 target = target._replace(cards=tuple(card._replace(free=place.vram) for card in target.cards))
     except ParseError as error:
-        raise InputError(f"--gpu: {sentence(error)}" if place.gpus else f"--vram: {sentence(error)}") from None
+        raise InputError(f"--gpu: {clause(error)}" if place.gpus else f"--vram: {clause(error)}") from None
     machine = target.machine
     if place.ram is not None:
         machine = machine._replace(memory_total=place.ram, memory_available=place.ram)
@@ -369,12 +370,6 @@ def repeated(target: Target, number: int) -> Target:
     if target.kind == "machine" or number <= len(target.cards) or not target.cards:
         return target
     return target._replace(cards=(*target.cards, *(target.cards[-1:] * (number - len(target.cards)))))
-
-
-def sentence(error: Exception) -> str:
-    """What an error says, to stand behind a colon."""
-    text = str(error).strip().rstrip(".")
-    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
 
 
 __all__ = ["Asked", "Place", "completed", "exit_status", "fit", "model_named", "named_target", "worst"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cudadoctor.model.fact import ParseError
 
-__all__ = ["ParseError", "unlike"]
+__all__ = ["ParseError", "clause", "unlike"]
 
 
 def unlike(expected: str, found: object = "") -> ParseError:
@@ -18,3 +18,9 @@ def unlike(expected: str, found: object = "") -> ParseError:
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return ParseError(f"this is not {expected}: {shown}")
+
+
+def clause(error: Exception) -> str:
+    """What an error says, to stand behind a colon: a first word that is no name begins small."""
+    text = str(error).strip().rstrip(".")
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text

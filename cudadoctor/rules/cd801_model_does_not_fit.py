@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from cudadoctor.derive.policy import NOT_ASKED, Seen, is_split, seen
 from cudadoctor.model import ParseError
+from cudadoctor.parse.errors import clause
 from cudadoctor.parse.sizes import show_size
 from cudadoctor.rules.api import ALLOCATION, ENVIRONMENT, ERROR, MACHINE, WARNING, Case, Outcome, Remedy, Rule
 from cudadoctor.rules.causes import NO_ANSWERING_DRIVER
@@ -80,7 +81,7 @@ def judge(case: Case) -> Outcome:
     try:
         question = _question(case, asked)
     except ParseError as error:
-        return case.undecided(f"the policy's [fit] cannot be judged: {_sentence(error)}", facts)
+        return case.undecided(f"the policy's [fit] cannot be judged: {clause(error)}", facts)
     return _held_against(case, question, facts)
 
 
@@ -120,7 +121,7 @@ def _held_against(case: Case, question: Question, facts: tuple[str, ...]) -> Out
     try:
         found = answer(case.matrix, question.model, question.workload, target_of_facts(case.matrix, case.facts))
     except ParseError as error:  # nobody runs or trains such a model like this
-        return case.undecided(f"the policy's [fit] cannot be judged: {_sentence(error)}", facts)
+        return case.undecided(f"the policy's [fit] cannot be judged: {clause(error)}", facts)
     free = tuple(f"gpu.{number}.memory_free" for number in here.numbers[:2])
     facts = (*facts, *free)
     need, name = found.need.device, question.model.architecture.name
@@ -213,11 +214,3 @@ def _free_it() -> Remedy:
         "manual",
         {"title": "Free the GPU of other processes", "text": text, "kind": "setting", "id": "free-the-gpu"},
     )
-
-
-def _sentence(error: ParseError) -> str:
-    text = str(error).rstrip(".")
-    return f"{text[:1].lower()}{text[1:]}"
-
-
-__all__ = ["RULE", "judge"]
